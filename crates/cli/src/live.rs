@@ -1,0 +1,182 @@
+//! Shows a turn as it happens: JSON Lines for machines; for people, finished calls in order and,
+//! on a terminal, running ones below with their progress.
+
+use std::{
+    collections::BTreeMap,
+    io::{IsTerminal, Write},
+    sync::Arc,
+};
+
+use gripper_runtime::Event;
+use tokio::time::Instant;
+
+use crate::show::{self, BAD, BOLD, DIM, GOOD};
+
+/// Running calls shown at most; the others are counted.
+const LIVE_ROWS: usize = 8;
+const SPINNER: [char; 8] = ['⠋', '⠙', '⠸', '⠴', '⠦', '⠇', '⠏', '⠹'];
+
+/// Where a turn is shown.
+pub(crate) struct Screen {
+    human: bool,
+    live: bool,
+    /// In the order they were queued.
+    calls: BTreeMap<usize, Row>,
+    numbers: std::collections::HashMap<Arc<str>, usize>,
+    queued: usize,
+    /// Rows of the live part now on the terminal.
+    drawn: usize,
+    frame: usize,
+}
+
+struct Row {
+    call_id: Arc<str>,
+    tool: Arc<str>,
+    summary: Option<String>,
+    started: Option<Instant>,
+    progress: Option<String>,
+    finished: bool,
+}
+
+impl Screen {
+    pub(crate) fn new(human: bool) -> Self {
+        Self {
+            human,
+            live: human && std::io::stdout().is_terminal(),
+            calls: BTreeMap::new(),
+            numbers: std::collections::HashMap::new(),
+            queued: 0,
+            drawn: 0,
+            frame: 0,
+        }
+    }
+
+    /// Whether there is something that moves.
+    pub(crate) fn is_live(&self) -> bool {
+        self.live
+    }
+
+    /// Takes in one event.
+    pub(crate) fn event(&mut self, event: &Event) -> anyhow::Result<()> {
+        if !self.human {
+            let mut out = std::io::stdout().lock();
+            serde_json::to_writer(&mut out, event)?;
+            writeln!(out)?;
+            return Ok(out.flush()?);
+        }
+        match event {
+            Event::Queued { call_id, tool } => self.queue(call_id, tool),
+            Event::Started { call_id, summary } => {
+                if let Some(row) = self.row(call_id) {
+                    row.summary = Some(summary.clone());
+                    row.started = Some(Instant::now());
+                }
+            }
+            Event::Progress { call_id, progress } => {
+                if let Some(row) = self.row(call_id) {
+                    row.progress = Some(progress.message.clone());
+                }
+            }
+            Event::Finished { call_id, .. } => {
+                if let Some(row) = self.row(call_id) {
+                    row.finished = true;
+                }
+            }
+            Event::Result(result) => {
+                let row = self.numbers.remove(&result.call_id).and_then(|number| self.calls.remove(&number));
+                let summary = row.and_then(|row| row.summary);
+                self.print(&show::result(result, summary.as_deref()))?;
+            }
+            Event::TurnEnd { calls, errors } => {
+                let (style, words) = match errors {
+                    0 => (GOOD, "all well".to_owned()),
+                    count => (BAD, format!("{count} failed")),
+                };
+                self.print(&format!("{DIM}{calls} calls,{DIM:#} {style}{words}{style:#}"))?;
+            }
+            Event::Decision { .. } | Event::Hook { .. } | Event::Rewrite { .. } => {}
+        }
+        self.draw()
+    }
+
+    /// Moves the spinner.
+    pub(crate) fn tick(&mut self) -> anyhow::Result<()> {
+        self.frame += 1;
+        self.draw()
+    }
+
+    /// Takes the live part away.
+    pub(crate) fn finish(&mut self) -> anyhow::Result<()> {
+        self.erase(&mut anstream::stdout().lock())
+    }
+
+    fn queue(&mut self, call_id: &Arc<str>, tool: &Arc<str>) {
+        let row = Row {
+            call_id: call_id.clone(),
+            tool: tool.clone(),
+            summary: None,
+            started: None,
+            progress: None,
+            finished: false,
+        };
+        self.numbers.insert(call_id.clone(), self.queued);
+        self.calls.insert(self.queued, row);
+        self.queued += 1;
+    }
+
+    fn row(&mut self, call_id: &Arc<str>) -> Option<&mut Row> {
+        self.calls.get_mut(self.numbers.get(call_id)?)
+    }
+
+    fn print(&mut self, text: &str) -> anyhow::Result<()> {
+        let mut out = anstream::stdout().lock();
+        self.erase(&mut out)?;
+        writeln!(out, "{text}")?;
+        Ok(())
+    }
+
+    fn erase(&mut self, out: &mut impl Write) -> anyhow::Result<()> {
+        if self.drawn > 0 {
+            write!(out, "\x1b[{}A\x1b[J", self.drawn)?;
+            self.drawn = 0;
+        }
+        Ok(out.flush()?)
+    }
+
+    fn draw(&mut self) -> anyhow::Result<()> {
+        if !self.live {
+            return Ok(());
+        }
+        let width = terminal_width();
+        let mut rows: Vec<String> = Vec::new();
+        let busy: Vec<&Row> = self.calls.values().filter(|row| row.started.is_some()).collect();
+        for row in busy.iter().take(LIVE_ROWS) {
+            let spinner = if row.finished { '·' } else { SPINNER[self.frame % SPINNER.len()] };
+            let elapsed = row.started.map(|started| show::duration(started.elapsed())).unwrap_or_default();
+            let doing = row.progress.as_ref().or(row.summary.as_ref()).map_or("", String::as_str);
+            let text = show::clip(
+                &show::safe(&format!("{} {doing}", row.tool)).replace('\n', " "),
+                width.saturating_sub(24),
+            );
+            rows.push(format!(
+                "{spinner} {DIM}{}{DIM:#} {BOLD}{text}{BOLD:#} {DIM}{elapsed}{DIM:#}",
+                show::clip(&show::safe(&row.call_id), 10)
+            ));
+        }
+        let rest = self.calls.len() - rows.len();
+        if rest > 0 {
+            rows.push(format!("{DIM}  {rest} waiting{DIM:#}"));
+        }
+        let mut out = anstream::stdout().lock();
+        self.erase(&mut out)?;
+        for row in &rows {
+            writeln!(out, "{row}")?;
+        }
+        self.drawn = rows.len();
+        Ok(out.flush()?)
+    }
+}
+
+fn terminal_width() -> usize {
+    rustix::termios::tcgetwinsize(std::io::stdout()).map_or(80, |size| usize::from(size.ws_col).max(40))
+}

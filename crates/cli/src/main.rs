@@ -1,0 +1,91 @@
+//! The `gripper` binary: one file per subcommand, wiring, exit codes.
+
+mod audit;
+mod completions;
+mod demo;
+mod exit;
+mod lines;
+mod live;
+mod run;
+mod session;
+mod show;
+mod tool;
+mod tools;
+
+use std::{
+    io::Write,
+    panic::{AssertUnwindSafe, catch_unwind},
+    process::ExitCode,
+};
+
+use clap::{Parser, Subcommand};
+use gripper_runtime::environment::Environment;
+
+use exit::Exit;
+
+/// The tool runtime of a coding agent: checks, schedules, runs and accounts for tool calls.
+#[derive(Parser)]
+#[command(name = "gripper", version, arg_required_else_help = true, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List the tools, or print them with their schemas
+    Tools(tools::Args),
+    /// Run one call and print its result
+    Tool(tool::Args),
+    /// Run the calls of a file as one turn
+    Run(run::Args),
+    /// Look after the audit log
+    Audit(audit::Args),
+    /// Show a scripted turn on a temporary project
+    Demo(demo::Args),
+    /// Print a completion script for a shell
+    Completions(completions::Args),
+}
+
+fn main() -> ExitCode {
+    // A panic is our bug: the person gets one line, not a backtrace in the middle of the screen.
+    std::panic::set_hook(Box::new(|_| {}));
+    let cli = Cli::parse();
+    let outcome = catch_unwind(AssertUnwindSafe(|| dispatch(cli.command)));
+    let code = match outcome {
+        Ok(Ok(exit)) => exit,
+        Ok(Err(error)) => exit::report(&error),
+        Err(panic) => exit::report_panic(panic.as_ref()),
+    };
+    // A reader that went away is not an error worth words.
+    anstream::stdout().flush().ok();
+    code.into()
+}
+
+fn dispatch(command: Command) -> anyhow::Result<Exit> {
+    let environment = Environment::from_process();
+    for complaint in &environment.complaints {
+        show::warn(complaint);
+    }
+    match command {
+        Command::Tools(args) => tools::run(&args, &environment),
+        Command::Tool(args) => block_on(tool::run(args, &environment)),
+        Command::Run(args) => block_on(run::run(args, &environment)),
+        Command::Audit(args) => audit::run(&args, &environment),
+        Command::Demo(args) => block_on(demo::run(args, &environment)),
+        Command::Completions(args) => completions::run(&args),
+    }
+}
+
+fn block_on(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(work);
+    // A tool stuck in a system call must not keep the process alive.
+    runtime.shutdown_background();
+    outcome
+}
+
+/// The command line as clap sees it, for completion scripts.
+fn command_line() -> clap::Command {
+    <Cli as clap::CommandFactory>::command()
+}

@@ -1,0 +1,141 @@
+//! `gripper run`: a file of calls as one turn.
+
+use std::{
+    fs::File,
+    io::{BufRead, BufReader, IsTerminal},
+    path::PathBuf,
+    time::Duration,
+};
+
+use gripper_runtime::{CallRequest, Turn, environment::Environment};
+use tokio::sync::mpsc;
+
+use crate::{
+    exit::{Exit, UsageError},
+    lines::{Line, next_line},
+    live::Screen,
+    session::{self, PolicyFlags},
+};
+
+/// Longest line; calls over their own limit but under this get a proper result.
+const LONGEST_LINE: usize = 16 * 1024 * 1024;
+/// Calls taken in before their results are out. Keeps memory flat however long the file is.
+const WINDOW: usize = 256;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// JSON Lines of calls {"id", "name", "input"}, or - for standard input
+    file: PathBuf,
+    /// Print JSON Lines of events, also on a terminal
+    #[arg(long)]
+    json: bool,
+    /// Print for people, also into a file
+    #[arg(long, conflicts_with = "json")]
+    human: bool,
+    #[command(flatten)]
+    policy: PolicyFlags,
+}
+
+pub(crate) async fn run(args: Args, environment: &Environment) -> anyhow::Result<Exit> {
+    let human = args.human || (!args.json && std::io::stdout().is_terminal());
+    let mut lines = open(&args.file)?;
+    let policy = session::policy(&args.policy, environment)?;
+    let session = session::open(&args.policy, environment, policy, |builder| builder)?;
+    let turn = session.toolbox.turn();
+    let mut screen = Screen::new(human);
+    let mut tick = tokio::time::interval(Duration::from_millis(100));
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let (mut reading, mut interrupted) = (true, false);
+    let mut number = 0usize;
+    loop {
+        tokio::select! {
+            biased;
+            event = turn.next() => match event {
+                Some(event) => screen.event(&event)?,
+                None => break,
+            },
+            line = lines.recv(), if reading && turn.outstanding() < WINDOW => match line {
+                Some(line) => {
+                    number += 1;
+                    submit(&turn, number, line?);
+                }
+                None => {
+                    reading = false;
+                    turn.close();
+                }
+            },
+            _ = tokio::signal::ctrl_c() => {
+                (interrupted, reading) = (true, false);
+                turn.cancel();
+                turn.close();
+            }
+            _ = tick.tick(), if screen.is_live() => screen.tick()?,
+        }
+    }
+    screen.finish()?;
+    session.finish();
+    Ok(if interrupted { Exit::Interrupted } else { Exit::Ok })
+}
+
+/// Reads on a thread of its own, so that a slow pipe never holds up a running call.
+fn open(file: &PathBuf) -> anyhow::Result<mpsc::Receiver<std::io::Result<Line>>> {
+    let mut reader: Box<dyn BufRead + Send> = if file.as_os_str() == "-" {
+        Box::new(BufReader::new(std::io::stdin()))
+    } else {
+        let opened = File::open(file).and_then(|opened| {
+            if opened.metadata()?.is_dir() {
+                Err(std::io::ErrorKind::IsADirectory.into())
+            } else {
+                Ok(opened)
+            }
+        });
+        let opened = opened.map_err(|error| {
+            UsageError(format!(
+                "cannot read {}: {error}; give a file of calls, one JSON object a line",
+                file.display()
+            ))
+        })?;
+        Box::new(BufReader::new(opened))
+    };
+    let (sender, receiver) = mpsc::channel(8);
+    std::thread::spawn(move || {
+        loop {
+            match next_line(&mut reader, LONGEST_LINE) {
+                Ok(None) => return,
+                Ok(Some(line)) => {
+                    if sender.blocking_send(Ok(line)).is_err() {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    sender.blocking_send(Err(error)).ok();
+                    return;
+                }
+            }
+        }
+    });
+    Ok(receiver)
+}
+
+/// Every line but a blank one gets its result, also one that is no call.
+fn submit(turn: &Turn, number: usize, line: Line) {
+    let id = format!("line-{number}");
+    let text = match line {
+        Line::Text(text) if text.trim().is_empty() => return,
+        Line::Text(text) => text,
+        Line::TooLong => {
+            let why =
+                format!("Line {number} is longer than {} MiB. Split the call.", LONGEST_LINE / (1024 * 1024));
+            return turn.submit_broken(&id, why);
+        }
+        Line::NotText => return turn.submit_broken(&id, format!("Line {number} is not UTF-8 text.")),
+    };
+    let call =
+        serde_json::from_str(&text).map_err(|error| format!("Line {number} is not JSON: {error}.")).and_then(
+            |value| CallRequest::from_json(value, &id).map_err(|error| format!("Line {number}: {error}.")),
+        );
+    match call {
+        Ok(call) => turn.submit(call),
+        Err(why) => turn.submit_broken(&id, why),
+    }
+}

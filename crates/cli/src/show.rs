@@ -1,0 +1,84 @@
+//! Words and colours for people. Whatever comes from a model, a file or a tool is made safe first.
+
+use std::{borrow::Cow, io::Write, time::Duration};
+
+use anstyle::{AnsiColor, Style};
+use gripper_runtime::{CallResult, permissions::visible};
+
+pub(crate) const BOLD: Style = Style::new().bold();
+pub(crate) const DIM: Style = Style::new().dimmed();
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+pub(crate) const BAD: Style = AnsiColor::Red.on_default();
+pub(crate) const NOTE: Style = AnsiColor::Yellow.on_default();
+
+/// Lines of a result that are shown before the rest is only counted.
+const PREVIEW_LINES: usize = 4;
+
+/// Text that cannot move the cursor or hide anything.
+pub(crate) fn safe(text: &str) -> Cow<'_, str> {
+    visible(text)
+}
+
+/// One line on standard output.
+pub(crate) fn line(text: &str) -> std::io::Result<()> {
+    writeln!(anstream::stdout(), "{text}")
+}
+
+/// A warning on standard error; nothing stops because of it.
+pub(crate) fn warn(text: &str) {
+    writeln!(anstream::stderr(), "{NOTE}warning:{NOTE:#} {}", safe(text)).ok();
+}
+
+/// An error on standard error.
+pub(crate) fn error(text: &str) {
+    writeln!(anstream::stderr(), "{BAD}error:{BAD:#} {}", safe(text)).ok();
+}
+
+/// A duration as people read it.
+pub(crate) fn duration(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64();
+    match seconds {
+        s if s >= 60.0 => format!("{:.0} min {:.0} s", (s / 60.0).floor(), s % 60.0),
+        s if s >= 1.0 => format!("{s:.1} s"),
+        s if s >= 0.001 => format!("{:.1} ms", s * 1e3),
+        s => format!("{:.0} µs", s * 1e6),
+    }
+}
+
+/// A result as a heading and a preview.
+pub(crate) fn result(result: &CallResult, summary: Option<&str>) -> String {
+    let (style, mark) = if result.is_error { (BAD, '✗') } else { (GOOD, '✓') };
+    let what = match summary {
+        Some(summary) => format!("{} · {}", result.tool, safe(summary)),
+        None => safe(&result.tool).into_owned(),
+    };
+    let code = result.error_code.map(|code| format!(" {BAD}{code}{BAD:#}")).unwrap_or_default();
+    let mut text = format!(
+        "{style}{mark}{style:#} {DIM}{}{DIM:#} {BOLD}{}{BOLD:#}{code} {DIM}{}{DIM:#}",
+        safe(&result.call_id),
+        clip(&what.replace('\n', " "), 100),
+        duration(result.duration)
+    );
+    let whole = result.to_string();
+    let lines: Vec<&str> = whole.lines().collect();
+    // A failure is read, a success is glanced at.
+    let shown = if result.is_error { PREVIEW_LINES * 3 } else { PREVIEW_LINES };
+    for line in lines.iter().take(shown) {
+        text.push_str(&format!("\n    {DIM}{}{DIM:#}", clip(&safe(&line.replace('\t', "  ")), 160)));
+    }
+    if lines.len() > shown {
+        text.push_str(&format!("\n    {DIM}… {} more lines{DIM:#}", lines.len() - shown));
+    }
+    text
+}
+
+/// At most so many characters.
+pub(crate) fn clip(text: &str, most: usize) -> String {
+    let mut characters = text.chars();
+    let mut clipped: String = characters.by_ref().take(most).collect();
+    if characters.next().is_some() {
+        clipped.pop();
+        clipped.push('…');
+    }
+    clipped
+}

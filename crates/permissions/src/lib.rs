@@ -1,0 +1,29 @@
+//! May it be done, and why?
+//!
+//! One pure function, [`decide`], takes an immutable [`Policy`] and a [`Request`] and gives a
+//! [`Decision`] that always says what produced it. No I/O, no clock: a decision can be replayed
+//! from the log and comes out the same.
+//!
+//! ```
+//! use gripper_permissions::{decide, Behavior, Policy, Request, Rule, RuleList, Source};
+//!
+//! let mut policy = Policy::new("/project");
+//! policy.rules.add(RuleList::Deny, Rule::parse("WebFetch")?, Source::command_line());
+//! let decision = decide(&policy, &Request::new("WebFetch"));
+//! assert_eq!(decision.behavior, Behavior::Deny);
+//! assert_eq!(decision.reason, "deny rule WebFetch (command line)");
+//! # Ok::<(), gripper_permissions::RuleError>(())
+//! ```
+
+mod decide;
+mod mode;
+mod policy;
+mod request;
+mod rule;
+
+pub use decide::{Behavior, By, Check, Decision, Risk, Suggestion, decide};
+pub use gripper_shell::hidden::visible;
+pub use mode::{Mode, UnknownMode};
+pub use policy::{Flags, Policy, Rules, SourcedRule};
+pub use request::{HookOpinion, Opinion, PathUse, Request, Subject};
+pub use rule::{Rule, RuleError, RuleList, Scope, Source};

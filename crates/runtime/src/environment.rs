@@ -1,0 +1,95 @@
+//! The one place that reads the process environment and knows the home directory.
+
+use std::{env, path::PathBuf};
+
+/// The concurrency limit, under the names people may already have set; the first one set counts.
+const CONCURRENCY_NAMES: [&str; 3] =
+    ["GRIPPER_MAX_TOOL_CONCURRENCY", "COCODE_MAX_TOOL_USE_CONCURRENCY", "CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY"];
+
+/// More at once only costs memory and open files.
+const CONCURRENCY_CEILING: usize = 256;
+
+/// What Gripper takes from its environment, read once at the start.
+#[derive(Debug, Clone, Default)]
+pub struct Environment {
+    /// Where settings, sessions and the audit log live: `GRIPPER_CONFIG_DIR`, else `~/.gripper`.
+    pub config_dir: Option<PathBuf>,
+    /// The wanted concurrency limit, if one was set and makes sense.
+    pub max_concurrency: Option<usize>,
+    /// Bypass was forced although the process is root (`GRIPPER_FORCE_BYPASS=1`).
+    pub force_bypass: bool,
+    /// The working directory of the process, links followed.
+    pub cwd: Option<PathBuf>,
+    /// What was set but could not be used, in words for the person.
+    pub complaints: Vec<String>,
+}
+
+impl Environment {
+    /// Reads the process environment.
+    pub fn from_process() -> Self {
+        let cwd = env::current_dir().ok();
+        Self { cwd, ..Self::from_lookup(|name| env::var_os(name).and_then(|value| value.into_string().ok())) }
+    }
+
+    /// Reads through a function, so that tests need not touch the process.
+    pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Self {
+        let set = |name: &str| lookup(name).filter(|value| !value.is_empty());
+        let mut complaints = Vec::new();
+        let max_concurrency = CONCURRENCY_NAMES.iter().find_map(|name| {
+            let value = set(name)?;
+            match value.trim().parse::<usize>() {
+                Ok(limit @ 1..=CONCURRENCY_CEILING) => Some(limit),
+                _ => {
+                    complaints.push(format!(
+                        "{name} is \"{value}\": expected a whole number from 1 to {CONCURRENCY_CEILING}, so it was ignored"
+                    ));
+                    None
+                }
+            }
+        });
+        let config_dir = set("GRIPPER_CONFIG_DIR")
+            .map(PathBuf::from)
+            .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".gripper")));
+        let force_bypass = set("GRIPPER_FORCE_BYPASS").is_some_and(|value| value == "1");
+        Self { config_dir, max_concurrency, force_bypass, cwd: None, complaints }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Environment;
+
+    fn read(pairs: &[(&str, &str)]) -> Environment {
+        Environment::from_lookup(|name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
+    }
+
+    #[test]
+    fn each_concurrency_name_counts_and_ours_comes_first() {
+        assert_eq!(read(&[("CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY", "3")]).max_concurrency, Some(3));
+        assert_eq!(read(&[("COCODE_MAX_TOOL_USE_CONCURRENCY", "4")]).max_concurrency, Some(4));
+        let all = read(&[
+            ("CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY", "3"),
+            ("COCODE_MAX_TOOL_USE_CONCURRENCY", "4"),
+            ("GRIPPER_MAX_TOOL_CONCURRENCY", "5"),
+        ]);
+        assert_eq!(all.max_concurrency, Some(5));
+    }
+
+    #[test]
+    fn nonsense_is_reported_and_the_next_name_counts() {
+        for bad in ["0", "-1", "many", "100000", "1.5"] {
+            let environment =
+                read(&[("GRIPPER_MAX_TOOL_CONCURRENCY", bad), ("COCODE_MAX_TOOL_USE_CONCURRENCY", "2")]);
+            assert_eq!(environment.max_concurrency, Some(2), "{bad}");
+            assert!(environment.complaints[0].contains(bad));
+        }
+    }
+
+    #[test]
+    fn config_directory() {
+        assert_eq!(read(&[("HOME", "/home/a")]).config_dir.unwrap(), std::path::Path::new("/home/a/.gripper"));
+        let own = read(&[("HOME", "/home/a"), ("GRIPPER_CONFIG_DIR", "/c")]);
+        assert_eq!(own.config_dir.unwrap(), std::path::Path::new("/c"));
+        assert_eq!(read(&[]).config_dir, None);
+    }
+}

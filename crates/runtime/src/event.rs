@@ -1,0 +1,96 @@
+//! Everything observable.
+
+use std::{sync::Arc, time::Duration};
+
+use gripper_permissions::Decision;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use crate::{hooks::HookRun, pipeline::CallResult, tool::Progress};
+
+/// Something that happened in a turn. Serialised, it is one line of the machine form.
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// A call was submitted.
+    Queued {
+        /// The call.
+        call_id: Arc<str>,
+        /// Its tool, as the model wrote it.
+        tool: Arc<str>,
+    },
+    /// A call began.
+    Started {
+        /// The call.
+        call_id: Arc<str>,
+        /// One line on what it does.
+        summary: String,
+    },
+    /// A call reported progress.
+    Progress {
+        /// The call.
+        call_id: Arc<str>,
+        /// How far it is.
+        #[serde(flatten)]
+        progress: Progress,
+    },
+    /// A permission was decided.
+    Decision {
+        /// The call.
+        call_id: Arc<str>,
+        /// The tool.
+        tool: Arc<str>,
+        /// The decision and what produced it.
+        #[serde(flatten)]
+        decision: Decision,
+    },
+    /// A hook ran.
+    Hook {
+        /// The call.
+        call_id: Arc<str>,
+        /// The hook and what it did.
+        #[serde(flatten)]
+        run: HookRun,
+    },
+    /// A hook or an approver put another input in place of the model's.
+    Rewrite {
+        /// The call.
+        call_id: Arc<str>,
+        /// `hook` or `approver`.
+        by: &'static str,
+        /// The input before.
+        before: Value,
+        /// The input after.
+        after: Value,
+    },
+    /// A call ended, though its result may still wait for its turn.
+    Finished {
+        /// The call.
+        call_id: Arc<str>,
+        /// Whether it failed.
+        is_error: bool,
+        /// How long it took.
+        #[serde(rename = "duration_ms", serialize_with = "milliseconds")]
+        duration: Duration,
+    },
+    /// A result, in call order.
+    Result(Arc<CallResult>),
+    /// Nothing more comes.
+    TurnEnd {
+        /// How many calls there were.
+        calls: usize,
+        /// How many of them failed.
+        errors: usize,
+    },
+}
+
+/// Milliseconds with three decimals, as all machine forms give durations.
+pub(crate) fn milliseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64((duration.as_secs_f64() * 1_000_000.0).round() / 1_000.0)
+}
+
+/// Sees every event of a session at once, on the thread where it happens. Must be quick.
+pub trait Observer: Send + Sync {
+    /// Called for each event.
+    fn observe(&self, session: &str, event: &Event);
+}

@@ -1,0 +1,90 @@
+//! What the pipeline sees of the executor: one call's own lane.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::turn::Core;
+use crate::{
+    access::Footprint,
+    event::Event,
+    guard::Key,
+    registry::Pool,
+    sync::lock,
+    tool::Progress,
+    toolbox::Toolbox,
+};
+
+/// A running call's way to its turn.
+#[derive(Clone)]
+pub(crate) struct Lane {
+    pub(super) core: Arc<Core>,
+    pub(super) number: usize,
+    pub(super) call_id: Arc<str>,
+    pub(super) tool: Arc<str>,
+    pub(super) key: Key,
+    pub(super) cancel: CancellationToken,
+}
+
+impl Lane {
+    pub(crate) fn toolbox(&self) -> &Toolbox {
+        &self.core.toolbox
+    }
+
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.core.pool
+    }
+
+    pub(crate) fn turn_id(&self) -> &Arc<str> {
+        &self.core.id
+    }
+
+    pub(crate) fn call_id(&self) -> &Arc<str> {
+        &self.call_id
+    }
+
+    /// The tool's name as the model wrote it.
+    pub(crate) fn tool(&self) -> &Arc<str> {
+        &self.tool
+    }
+
+    /// Set when the call should stop. Its outcome is settled by then.
+    pub(crate) fn cancel(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    /// How often this very call has failed, if that is reason not to try again.
+    pub(crate) fn failed_too_often(&self) -> Option<u32> {
+        lock(&self.core.toolbox.guard).refuses(self.key)
+    }
+
+    pub(crate) fn event(&self, event: Event) {
+        self.core.post(event);
+    }
+
+    pub(crate) fn progress(&self, progress: Progress) {
+        if !self.cancel.is_cancelled() {
+            self.core.post(Event::Progress { call_id: self.call_id.clone(), progress });
+        }
+    }
+
+    /// The tool is about to run; its time counts from now.
+    pub(crate) fn executing(&self, summary: String, limit: Duration) {
+        self.core.executing(self.number, Instant::now() + limit);
+        self.core.post(Event::Started { call_id: self.call_id.clone(), summary });
+    }
+
+    /// Says what the call touches after all, and waits until no earlier call is in the way.
+    pub(crate) async fn settle(&self, footprint: &Footprint) {
+        loop {
+            let ended = self.core.call_ended.notified();
+            tokio::pin!(ended);
+            ended.as_mut().enable();
+            if self.core.settle(self.number, footprint) {
+                return;
+            }
+            ended.await;
+        }
+    }
+}

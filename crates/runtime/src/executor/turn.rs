@@ -1,0 +1,443 @@
+//! The rim of the executor: tasks, time and events around the [`Board`].
+
+use std::{
+    collections::{HashSet, VecDeque},
+    panic::AssertUnwindSafe,
+    sync::Arc,
+};
+
+use futures::FutureExt;
+use tokio::{sync::Notify, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Lane,
+    board::{Board, Entry, Stop},
+};
+use crate::{
+    access::Footprint,
+    event::Event,
+    guard::Key,
+    pipeline::{self, Admitted, CallRequest, CallResult, Outcome},
+    registry::Pool,
+    results,
+    sync::{Mutex, lock},
+    tool::{ErrorCode, Interrupt, ResultBound, ToolError},
+    toolbox::Toolbox,
+};
+
+/// Progress that may wait for a slow watcher before the oldest is dropped.
+const PROGRESS_BACKLOG: usize = 256;
+
+/// The calls of one assistant message. Calls may be submitted while the message still streams;
+/// each starts as soon as nothing earlier stands in its way.
+///
+/// [`next`](Turn::next) must be polled for time limits to be kept. Must be used inside a tokio runtime.
+pub struct Turn {
+    core: Arc<Core>,
+}
+
+pub(super) struct Core {
+    pub(super) toolbox: Arc<Toolbox>,
+    pub(super) pool: Arc<Pool>,
+    pub(super) id: Arc<str>,
+    pub(super) call_ended: Notify,
+    news: Notify,
+    state: Mutex<State>,
+}
+
+type Job = Result<Admitted, ToolError>;
+
+struct State {
+    board: Board<Job>,
+    ids: HashSet<Arc<str>>,
+    outbox: VecDeque<Event>,
+    progress_waiting: usize,
+    /// Characters given out in results so far.
+    spent: usize,
+    errors: usize,
+    closed: bool,
+    discarded: bool,
+    ended: bool,
+}
+
+impl Turn {
+    pub(crate) fn new(toolbox: Arc<Toolbox>) -> Self {
+        let settings = &toolbox.settings;
+        let board = Board::new(settings.max_concurrency, settings.sibling_cancel, CancellationToken::new());
+        let state = State {
+            board,
+            ids: HashSet::new(),
+            outbox: VecDeque::new(),
+            progress_waiting: 0,
+            spent: 0,
+            errors: 0,
+            closed: false,
+            discarded: false,
+            ended: false,
+        };
+        let core = Core {
+            pool: toolbox.pool(),
+            toolbox,
+            id: uuid::Uuid::now_v7().to_string().into(),
+            call_ended: Notify::new(),
+            news: Notify::new(),
+            state: Mutex::new(state),
+        };
+        Self { core: Arc::new(core) }
+    }
+
+    /// The turn's id.
+    pub fn id(&self) -> &str {
+        &self.core.id
+    }
+
+    /// Takes a call in. It starts at once if it may.
+    pub fn submit(&self, request: CallRequest) {
+        let core = &self.core;
+        let (call_id, tool) = (request.id.clone(), request.name.clone());
+        let key = Key::of(&tool, &request.input);
+        let admit = AssertUnwindSafe(|| pipeline::admit(&core.toolbox, &core.pool, request));
+        let admitted =
+            std::panic::catch_unwind(admit).unwrap_or_else(|panic| Err(pipeline::panicked(&tool, panic.as_ref())));
+        self.take_in(call_id, tool, key, admitted);
+    }
+
+    /// Takes in something that was meant as a call and is none, so that it gets its result too.
+    pub fn submit_broken(&self, id: &str, why: String) {
+        let key = Key::of("", &why.as_str().into());
+        self.take_in(id.into(), "".into(), key, Err(ToolError::new(ErrorCode::InvalidInput, why)));
+    }
+
+    fn take_in(&self, call_id: Arc<str>, tool: Arc<str>, key: Key, mut admitted: Job) {
+        let core = &self.core;
+        let mut state = lock(&core.state);
+        if !state.ids.insert(call_id.clone()) {
+            let message = format!("Call id \"{call_id}\" was already used in this turn; every call needs its own.");
+            admitted = Err(ToolError::new(ErrorCode::InvalidInput, message));
+        }
+        let entry = core.entry(&state.board, call_id.clone(), tool.clone(), key, &admitted);
+        core.put(&mut state, Event::Queued { call_id, tool });
+        state.board.push(entry, admitted);
+        core.advance(&mut state);
+    }
+
+    /// No more calls will come.
+    pub fn close(&self) {
+        lock(&self.core.state).closed = true;
+        self.core.news.notify_one();
+    }
+
+    /// How many calls have no result out yet, for callers that want to hold back.
+    pub fn outstanding(&self) -> usize {
+        lock(&self.core.state).board.outstanding()
+    }
+
+    /// The next event: progress and the like at once, results in call order. `None` when the
+    /// turn is closed and everything is out, or discarded.
+    pub async fn next(&self) -> Option<Event> {
+        loop {
+            let deadline = {
+                let mut state = lock(&self.core.state);
+                if let Some(event) = state.outbox.pop_front() {
+                    state.progress_waiting -= usize::from(matches!(event, Event::Progress { .. }));
+                    return Some(event);
+                }
+                if state.ended || state.discarded {
+                    return None;
+                }
+                if state.closed && state.board.all_out() {
+                    state.ended = true;
+                    let end = Event::TurnEnd { calls: state.board.submitted(), errors: state.errors };
+                    self.core.toolbox.observe(&end);
+                    return Some(end);
+                }
+                state.board.next_deadline()
+            };
+            match deadline {
+                None => self.core.news.notified().await,
+                Some(deadline) => tokio::select! {
+                    () = self.core.news.notified() => {}
+                    () = tokio::time::sleep_until(deadline) => self.core.expire(),
+                },
+            }
+        }
+    }
+
+    /// Stops everything: each call without a result gets one that says so.
+    pub fn cancel(&self) {
+        self.core.stop(Stop::Cancel);
+    }
+
+    /// The person typed: what may be cut stops, what must not be finishes, nothing new starts.
+    pub fn interrupt(&self) {
+        self.core.stop(Stop::Interrupt);
+    }
+
+    /// The model's stream failed and will be asked for again: nothing more is emitted, queued
+    /// calls never start, running ones are cancelled. Gives the results nobody has received, for
+    /// the record.
+    pub fn discard(&self) -> Vec<Arc<CallResult>> {
+        self.core.discard()
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.core.discard();
+    }
+}
+
+impl Core {
+    fn entry(&self, board: &Board<Job>, call_id: Arc<str>, tool: Arc<str>, key: Key, job: &Job) -> Entry {
+        let Ok(admitted) = job else {
+            // A call that only fails does nothing; but what the model meant by it is not known,
+            // so calls behind it keep their order.
+            return Entry {
+                call_id,
+                tool,
+                footprint: Footprint::exclusive(),
+                unsettled: false,
+                read_only: true,
+                interrupt: Interrupt::Cancel,
+                failure_spreads: false,
+                key,
+                twin: false,
+            };
+        };
+        let facts = &admitted.tool.spec().facts;
+        Entry {
+            call_id,
+            tool,
+            footprint: admitted.access.footprint().clone(),
+            unsettled: self.toolbox.hooks.interested(&admitted.tool.spec().name),
+            read_only: admitted.access.read_only(),
+            interrupt: facts.interrupt,
+            failure_spreads: facts.failure_spreads,
+            key,
+            twin: !admitted.access.read_only() && board.repeats(key),
+        }
+    }
+
+    /// Adds an event for the watcher and tells the observers.
+    fn put(&self, state: &mut State, event: Event) {
+        self.toolbox.observe(&event);
+        if state.discarded {
+            return;
+        }
+        if matches!(event, Event::Progress { .. }) {
+            state.progress_waiting += 1;
+            if state.progress_waiting > PROGRESS_BACKLOG
+                && let Some(oldest) = state.outbox.iter().position(|event| matches!(event, Event::Progress { .. }))
+            {
+                state.outbox.remove(oldest);
+                state.progress_waiting -= 1;
+            }
+        }
+        state.outbox.push_back(event);
+    }
+
+    pub(super) fn post(&self, event: Event) {
+        self.put(&mut lock(&self.state), event);
+        self.news.notify_one();
+    }
+
+    /// Gives out what is ready and starts what may start.
+    fn advance(self: &Arc<Self>, state: &mut State) {
+        while let Some((number, outcome)) = state.board.next_outcome() {
+            let result = Arc::new(self.seal(state, number, outcome));
+            state.errors += usize::from(result.is_error);
+            self.put(state, Event::Result(result));
+        }
+        state.board.drop_front();
+        while let Some((number, job)) = state.board.start_next() {
+            self.spawn(state, number, job);
+        }
+        self.drop_after_grace(state);
+        self.news.notify_one();
+    }
+
+    fn spawn(self: &Arc<Self>, state: &mut State, number: usize, job: Job) {
+        let Some(slot) = state.board.slot(number) else { return };
+        let lane = Lane {
+            core: self.clone(),
+            number,
+            call_id: slot.entry.call_id.clone(),
+            tool: slot.entry.tool.clone(),
+            key: slot.entry.key,
+            cancel: slot.cancel.clone(),
+        };
+        let task = tokio::spawn(async move {
+            // Dropped with the task if that is aborted: the board hears of the end either way.
+            let ending = Ending { lane: &lane, outcome: None };
+            let outcome = AssertUnwindSafe(pipeline::run_call(&lane, job)).catch_unwind().await;
+            ending.with(outcome.unwrap_or_else(|panic| {
+                let error = pipeline::panicked(&lane.tool, panic.as_ref());
+                pipeline::synthetic(lane.call_id.clone(), lane.tool.clone(), error)
+            }));
+        });
+        slot.abort = Some(task.abort_handle());
+    }
+
+    /// Last touches at the moment a result comes out: loop guard, budget, effects.
+    fn seal(&self, state: &mut State, number: usize, outcome: Outcome) -> CallResult {
+        let Outcome { mut result, effects, bound, .. } = outcome;
+        let (key, read_only, alone) = match state.board.slot(number) {
+            Some(slot) => (slot.entry.key, slot.entry.read_only, slot.entry.footprint.is_exclusive()),
+            None => return result,
+        };
+        self.heed_guard(&mut result, key, read_only);
+        self.fit_budget(state, &mut result, bound);
+        state.spent += result.chars();
+        // A call that may run beside others must not ask for what depends on order.
+        match effects.iter().find(|effect| !alone && !effect.commutes()) {
+            Some(effect) => {
+                let message = format!(
+                    "{} has a bug: it asked for {} although it may run beside other calls. Nothing was changed in the session.",
+                    result.tool,
+                    effect.name()
+                );
+                let error = ToolError::new(ErrorCode::EffectRefused, message);
+                CallResult::failed(result.call_id, result.tool, error)
+            }
+            None => {
+                effects.into_iter().for_each(|effect| self.toolbox.apply(effect));
+                result
+            }
+        }
+    }
+
+    /// Counts the result in the loop guard, and lets the guard have its say.
+    fn heed_guard(&self, result: &mut CallResult, key: Key, read_only: bool) {
+        if result.error_code.is_some_and(ErrorCode::is_not_its_own) {
+            return;
+        }
+        let mut guard = lock(&self.toolbox.guard);
+        match guard.refuses(key).filter(|_| result.is_error && read_only) {
+            // Its twins ran beside it; one by one it would have been refused.
+            Some(failures) => {
+                let error = pipeline::refusal(failures);
+                let refused = CallResult::failed(result.call_id.clone(), result.tool.clone(), error);
+                *result = CallResult { duration: result.duration, ..refused };
+            }
+            None => {
+                if let Some(note) = guard.record(key, read_only, result) {
+                    result.add_note(&note);
+                }
+            }
+        }
+    }
+
+    /// Keeps the results of the turn within its budget, the largest giving way first.
+    fn fit_budget(&self, state: &State, result: &mut CallResult, bound: ResultBound) {
+        let ResultBound::Chars(_, strategy) = bound else { return };
+        let size = result.chars();
+        let budget = self.toolbox.settings.turn_budget;
+        if state.spent + size <= budget / 2 {
+            return;
+        }
+        let mut fresh = vec![size];
+        fresh.extend(state.board.waiting_sizes());
+        let allowance = results::share(budget, state.spent, &fresh);
+        if let Some(&most) = allowance.first().filter(|&&most| most < size) {
+            pipeline::shorten(&self.toolbox, result, most, strategy);
+        }
+    }
+
+    pub(super) fn executing(&self, number: usize, deadline: Instant) {
+        lock(&self.state).board.set_deadline(number, deadline);
+    }
+
+    pub(super) fn settle(self: &Arc<Self>, number: usize, footprint: &Footprint) -> bool {
+        let mut state = lock(&self.state);
+        let free = state.board.settle(number, footprint);
+        self.advance(&mut state);
+        free
+    }
+
+    fn finish(self: &Arc<Self>, lane: &Lane, outcome: Option<Outcome>) {
+        let mut state = lock(&self.state);
+        if let Some(outcome) = &outcome {
+            let finished = Event::Finished {
+                call_id: lane.call_id.clone(),
+                is_error: outcome.result.is_error,
+                duration: outcome.result.duration,
+            };
+            self.put(&mut state, finished);
+        }
+        state.board.finish(lane.number, outcome);
+        self.advance(&mut state);
+        drop(state);
+        self.call_ended.notify_waiters();
+    }
+
+    fn expire(self: &Arc<Self>) {
+        let mut state = lock(&self.state);
+        state.board.expire(Instant::now());
+        self.advance(&mut state);
+    }
+
+    fn stop(self: &Arc<Self>, stop: Stop) {
+        let mut state = lock(&self.state);
+        state.board.stop_all(stop);
+        self.advance(&mut state);
+        drop(state);
+        self.call_ended.notify_waiters();
+    }
+
+    fn discard(self: &Arc<Self>) -> Vec<Arc<CallResult>> {
+        let mut state = lock(&self.state);
+        let mut left: Vec<Arc<CallResult>> = Vec::new();
+        for event in state.outbox.drain(..) {
+            if let Event::Result(result) = event {
+                left.push(result);
+            }
+        }
+        state.progress_waiting = 0;
+        state.discarded = true;
+        state.board.stop_all(Stop::Discard);
+        self.drop_after_grace(&mut state);
+        while let Some((_, outcome)) = state.board.next_outcome() {
+            let result = Arc::new(outcome.result);
+            self.toolbox.observe(&Event::Result(result.clone()));
+            left.push(result);
+        }
+        self.news.notify_one();
+        left
+    }
+
+    /// A stopped tool may tidy up for a moment; then its task is dropped.
+    fn drop_after_grace(&self, state: &mut State) {
+        let handles = state.board.take_told();
+        if handles.is_empty() {
+            return;
+        }
+        let grace = self.toolbox.settings.stop_grace;
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                tokio::time::sleep(grace).await;
+                handles.iter().for_each(tokio::task::AbortHandle::abort);
+            });
+        } else {
+            handles.iter().for_each(tokio::task::AbortHandle::abort);
+        }
+    }
+}
+
+/// Tells the board that a task is over, whichever way.
+struct Ending<'a> {
+    lane: &'a Lane,
+    outcome: Option<Outcome>,
+}
+
+impl Ending<'_> {
+    fn with(mut self, outcome: Outcome) {
+        self.outcome = Some(outcome);
+    }
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.lane.core.finish(self.lane, self.outcome.take());
+    }
+}

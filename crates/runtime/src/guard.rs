@@ -1,0 +1,188 @@
+//! The loop guard: notices when a model repeats itself to no purpose.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    hash::{DefaultHasher, Hash, Hasher},
+};
+
+use serde_json::Value;
+
+use crate::pipeline::CallResult;
+
+/// How many different calls are remembered.
+const REMEMBERED: usize = 512;
+
+/// When the guard speaks and when it refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GuardLimits {
+    /// Identical failures from which a note is added.
+    pub note_failures: u32,
+    /// Which identical attempt is refused.
+    pub refuse_failures: u32,
+    /// Identical reads with identical results from which a note is added.
+    pub note_same: u32,
+}
+
+impl Default for GuardLimits {
+    fn default() -> Self {
+        Self { note_failures: 2, refuse_failures: 5, note_same: 3 }
+    }
+}
+
+/// Identifies a call by tool and input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Key(u64);
+
+impl Key {
+    pub(crate) fn of(tool: &str, input: &Value) -> Self {
+        let mut hasher = DefaultHasher::new();
+        tool.hash(&mut hasher);
+        hash_value(input, &mut hasher);
+        Self(hasher.finish())
+    }
+}
+
+#[derive(Default)]
+struct History {
+    failures: u32,
+    last_result: u64,
+    same_results: u32,
+}
+
+/// What was called lately and how it went.
+pub(crate) struct Guard {
+    limits: GuardLimits,
+    calls: HashMap<Key, History>,
+    order: VecDeque<Key>,
+}
+
+impl Guard {
+    pub(crate) fn new(limits: GuardLimits) -> Self {
+        Self { limits, calls: HashMap::new(), order: VecDeque::new() }
+    }
+
+    /// How often the call failed before, if that is reason to refuse the next attempt.
+    pub(crate) fn refuses(&self, key: Key) -> Option<u32> {
+        let failures = self.calls.get(&key)?.failures;
+        (failures + 1 >= self.limits.refuse_failures).then_some(failures)
+    }
+
+    /// Records a result, in emission order, and returns the note it deserves.
+    pub(crate) fn record(&mut self, key: Key, read_only: bool, result: &CallResult) -> Option<String> {
+        let limits = self.limits;
+        let history = self.history(key);
+        if result.is_error {
+            history.failures += 1;
+            history.same_results = 0;
+            let failures = history.failures;
+            return (failures >= limits.note_failures).then(|| {
+                format!("This exact call has failed {failures} times. Change the input or try another way.")
+            });
+        }
+        history.failures = 0;
+        if !read_only {
+            return None;
+        }
+        let digest = digest(result);
+        history.same_results = if history.last_result == digest { history.same_results + 1 } else { 1 };
+        history.last_result = digest;
+        let same = history.same_results;
+        (same >= limits.note_same)
+            .then(|| format!("This exact call has given this same result {same} times; calling it again will not change it."))
+    }
+
+    fn history(&mut self, key: Key) -> &mut History {
+        if !self.calls.contains_key(&key) {
+            if self.order.len() == REMEMBERED
+                && let Some(oldest) = self.order.pop_front()
+            {
+                self.calls.remove(&oldest);
+            }
+            self.order.push_back(key);
+        }
+        self.calls.entry(key).or_default()
+    }
+}
+
+fn digest(result: &CallResult) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for block in &result.content {
+        format!("{block:?}").hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// Key order does not matter to a tool, so it does not matter here.
+fn hash_value(value: &Value, hasher: &mut DefaultHasher) {
+    match value {
+        Value::Null => 0u8.hash(hasher),
+        Value::Bool(flag) => flag.hash(hasher),
+        Value::Number(number) => number.to_string().hash(hasher),
+        Value::String(text) => text.hash(hasher),
+        Value::Array(items) => {
+            items.len().hash(hasher);
+            items.iter().for_each(|item| hash_value(item, hasher));
+        }
+        Value::Object(fields) => {
+            let mut keys: Vec<&String> = fields.keys().collect();
+            keys.sort();
+            for key in keys {
+                key.hash(hasher);
+                hash_value(&fields[key], hasher);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Guard, GuardLimits, Key, REMEMBERED};
+    use crate::pipeline::CallResult;
+    use crate::tool::{ErrorCode, ToolError};
+
+    fn result(fails: bool, text: &str) -> CallResult {
+        if fails {
+            CallResult::failed("c".into(), "T".into(), ToolError::new(ErrorCode::Failed, text))
+        } else {
+            CallResult::plain("c".into(), "T".into(), text)
+        }
+    }
+
+    #[test]
+    fn failures_are_noted_then_refused_and_forgiven() {
+        let mut guard = Guard::new(GuardLimits::default());
+        let key = Key::of("T", &json!({"a": 1, "b": [2]}));
+        assert_eq!(key, Key::of("T", &json!({"b": [2], "a": 1})));
+        assert!(guard.record(key, false, &result(true, "x")).is_none());
+        assert!(guard.record(key, false, &result(true, "y")).is_some());
+        assert!(guard.refuses(key).is_none());
+        guard.record(key, false, &result(true, "z"));
+        guard.record(key, false, &result(true, "z"));
+        assert_eq!(guard.refuses(key), Some(4));
+        guard.record(key, false, &result(false, "ok"));
+        assert_eq!(guard.refuses(key), None);
+    }
+
+    #[test]
+    fn same_reads_are_noted_and_a_new_result_starts_over() {
+        let mut guard = Guard::new(GuardLimits::default());
+        let key = Key::of("T", &json!({}));
+        let notes: Vec<bool> = ["a", "a", "a", "b", "b", "b"]
+            .iter()
+            .map(|text| guard.record(key, true, &result(false, text)).is_some())
+            .collect();
+        assert_eq!(notes, [false, false, true, false, false, true]);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut guard = Guard::new(GuardLimits::default());
+        for number in 0..REMEMBERED + 50 {
+            guard.record(Key::of("T", &json!(number)), true, &result(false, "x"));
+        }
+        assert_eq!(guard.calls.len(), REMEMBERED);
+        assert_eq!(guard.order.len(), REMEMBERED);
+    }
+}

@@ -1,0 +1,102 @@
+//! Putting a call to the approver.
+
+use gripper_permissions::{Behavior, By, Decision, HookOpinion, Rule};
+use serde_json::{Value, json};
+
+use super::{Admitted, decision_event, denied, judge};
+use crate::{
+    approve::{Answer, Ask, Reply},
+    executor::Lane,
+    tool::{ErrorCode, ToolError},
+};
+
+/// Asks, and waits. `Ok(None)`: run it as it is; `Ok(Some(input))`: run it with this input.
+///
+/// While the question is open the policy may change (another question was answered "for this
+/// session"): it is then judged again, and may settle itself.
+pub(super) async fn ask(
+    lane: &Lane,
+    admitted: &Admitted,
+    opinion: Option<&HookOpinion>,
+    decision: Decision,
+) -> Result<Option<Value>, ToolError> {
+    let toolbox = lane.toolbox();
+    let mut changes = toolbox.policy_changes();
+    let mut question = Ask {
+        id: format!("{}:{}", lane.turn_id(), lane.call_id()).into(),
+        call_id: lane.call_id().clone(),
+        tool: admitted.tool.spec().name.as_ref().into(),
+        summary: admitted.tool.summary(&admitted.input),
+        input: admitted.input.value().clone(),
+        decision,
+    };
+    let reply = Reply::new();
+    let _taken_back = TakeBack { lane, id: question.id.clone(), reply: reply.clone() };
+    toolbox.approver.push(question.clone(), reply.clone());
+    let limit = toolbox.settings.approval_limit;
+    let timer = tokio::time::sleep(limit);
+    tokio::pin!(timer);
+    loop {
+        tokio::select! {
+            biased;
+            answer = reply.wait() => return settle(lane, &question, answer),
+            _ = changes.changed() => {
+                let now = judge(admitted, &toolbox.policy(), opinion);
+                if now == question.decision {
+                    continue;
+                }
+                if now.behavior == Behavior::Ask {
+                    question.decision = now;
+                    toolbox.approver.update(&question);
+                    continue;
+                }
+                if reply.withdraw() {
+                    lane.event(decision_event(lane, &now));
+                    return if now.behavior == Behavior::Allow { Ok(None) } else { Err(denied(&now)) };
+                }
+            }
+            () = &mut timer => {
+                if reply.withdraw() {
+                    let message = format!("Not permitted: nobody answered within {} s ({}).", limit.as_secs(), question.decision.reason);
+                    return Err(ToolError::new(ErrorCode::Denied, message).with(json!({ "decision": question.decision })));
+                }
+            }
+        }
+    }
+}
+
+/// Takes the question off the queue however the wait ends, a cancelled call included.
+struct TakeBack<'a> {
+    lane: &'a Lane,
+    id: std::sync::Arc<str>,
+    reply: Reply,
+}
+
+impl Drop for TakeBack<'_> {
+    fn drop(&mut self) {
+        self.reply.withdraw();
+        self.lane.toolbox().approver.remove(&self.id);
+    }
+}
+
+fn settle(lane: &Lane, question: &Ask, answer: Answer) -> Result<Option<Value>, ToolError> {
+    let settled = |behavior, reason: String| {
+        let decision = Decision { behavior, reason: reason.into(), by: By::Approver, ..question.decision.clone() };
+        lane.event(decision_event(lane, &decision));
+        decision
+    };
+    match answer {
+        Answer::Allow { for_session, input } => {
+            let reach = if for_session { "approved for this session" } else { "approved once" };
+            settled(Behavior::Allow, reach.to_owned());
+            if for_session && let Ok(rule) = Rule::parse(&question.tool) {
+                lane.toolbox().grant(rule);
+            }
+            Ok(input)
+        }
+        Answer::Deny { feedback } => {
+            let feedback = feedback.map(|words| format!(" ({words})")).unwrap_or_default();
+            Err(denied(&settled(Behavior::Deny, format!("{}{feedback}", question.decision.reason))))
+        }
+    }
+}

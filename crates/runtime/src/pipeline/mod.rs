@@ -1,0 +1,385 @@
+//! The life of a call, top to bottom.
+//!
+//! Five stages, each a function below: **enabled** and **validate** run when the call is
+//! submitted (the scheduler needs to know what it touches), **hooks**, **permission** and
+//! **execute** when it is its turn. Whatever happens, [`run_call`] gives exactly one result.
+
+mod ask;
+mod result;
+
+use std::{borrow::Cow, panic::AssertUnwindSafe, sync::Arc};
+
+use futures::FutureExt;
+use gripper_permissions::{Behavior, Decision, HookOpinion, Policy, Request, decide};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::{
+    access::Access,
+    event::Event,
+    executor::Lane,
+    hooks::{BeforeCall, RewriteTrust},
+    place::Place,
+    registry::Pool,
+    results::Strategy,
+    schema,
+    tool::{
+        Block, Call, DynTool, ErrorCode, ProgressSender, ResultBound, SessionEffect, ToolError, ToolOutput, Unfit,
+        ValidInput, accept, accept_rewritten,
+    },
+    toolbox::Toolbox,
+};
+
+pub use result::{CallRequest, CallResult, NotACall};
+
+/// A call whose tool is there and whose input is fit.
+pub(crate) struct Admitted {
+    pub(crate) tool: Arc<dyn DynTool>,
+    pub(crate) input: ValidInput,
+    pub(crate) access: Access,
+}
+
+/// A result with what only the executor needs to know about it.
+pub(crate) struct Outcome {
+    pub(crate) result: CallResult,
+    pub(crate) effects: Vec<SessionEffect>,
+    pub(crate) bound: ResultBound,
+    /// The tool itself ran, so a failure is the tool's.
+    pub(crate) ran: bool,
+}
+
+impl Outcome {
+    /// Whether this is a failure of the tool's own work, which calls behind it may have built on.
+    pub(crate) fn spreads(&self) -> bool {
+        self.ran && self.result.is_error || self.result.error_code == Some(ErrorCode::Timeout)
+    }
+}
+
+/// Stages 1 and 2, at submission.
+pub(crate) fn admit(toolbox: &Toolbox, pool: &Pool, request: CallRequest) -> Result<Admitted, ToolError> {
+    let tool = enabled(pool, &request.name)?;
+    let input = validate(tool.as_ref(), request.input, toolbox.settings.input_limit)?;
+    let access = tool.access(&input, &toolbox.place());
+    Ok(Admitted { tool, input, access })
+}
+
+/// Stages 3 to 5, when nothing earlier stands in the way.
+pub(crate) async fn run_call(lane: &Lane, admitted: Result<Admitted, ToolError>) -> Outcome {
+    let started = Instant::now();
+    let permit = match admitted {
+        Err(error) => Err(error),
+        Ok(admitted) => tokio::select! {
+            biased;
+            permit = prepare(lane, admitted) => permit,
+            () = lane.cancel().cancelled() => Err(stopped()),
+        },
+    };
+    let mut outcome = match permit {
+        Err(error) => failure(lane, error),
+        Ok(permit) => execute(lane, permit).await,
+    };
+    outcome.result.duration = started.elapsed();
+    outcome
+}
+
+/// Stages 3 and 4: what must be true before the tool may run.
+async fn prepare(lane: &Lane, admitted: Admitted) -> Result<Permit, ToolError> {
+    repeated(lane, &admitted)?;
+    let hooked = hooks(lane, admitted).await?;
+    permission(lane, hooked).await
+}
+
+/// Stage 1: is the tool there?
+fn enabled(pool: &Pool, name: &str) -> Result<Arc<dyn DynTool>, ToolError> {
+    if let Some(tool) = pool.get(name) {
+        return Ok(tool.clone());
+    }
+    if let Some(absence) = pool.absence(name) {
+        return Err(ToolError::new(absence.code, format!("{name} is not available: {}", absence.reason)));
+    }
+    let shown: String = name.chars().take(64).collect();
+    let near = pool.near(name);
+    let hint = if near.is_empty() { String::new() } else { format!(" Did you mean {}?", near.join(", ")) };
+    Err(ToolError::new(ErrorCode::UnknownTool, format!("There is no tool called \"{shown}\".{hint}"))
+        .with(json!({ "near": near })))
+}
+
+/// Stage 2: does the input fit?
+fn validate(tool: &dyn DynTool, input: Value, limit: usize) -> Result<ValidInput, ToolError> {
+    accept(tool, input, limit).map_err(|unfit| unfit_error(tool, unfit))
+}
+
+fn unfit_error(tool: &dyn DynTool, unfit: Unfit) -> ToolError {
+    match unfit {
+        Unfit::TooLarge { limit, .. } => ToolError::new(
+            ErrorCode::TooLarge,
+            format!("The input is larger than {limit} bytes, the most a call may carry. Send less, or split the work into several calls."),
+        ),
+        Unfit::Problems(problems) => {
+            ToolError::new(ErrorCode::InvalidInput, schema::describe(&tool.spec().name, &problems))
+                .with(json!({ "problems": problems }))
+        }
+    }
+}
+
+/// A call that failed the same way too often is not tried again.
+fn repeated(lane: &Lane, admitted: &Admitted) -> Result<(), ToolError> {
+    // Reads may overlap with their twins; the executor settles those in order instead.
+    if admitted.access.read_only() {
+        return Ok(());
+    }
+    match lane.failed_too_often() {
+        Some(failures) => Err(refusal(failures)),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn refusal(failures: u32) -> ToolError {
+    ToolError::new(
+        ErrorCode::Repeated,
+        format!("Refused: this exact call has already failed {failures} times. Change the input or try another way."),
+    )
+}
+
+/// A call that hooks have seen.
+struct Hooked {
+    admitted: Admitted,
+    opinion: Option<HookOpinion>,
+    notes: Vec<String>,
+}
+
+/// Stage 3: hooks may block, decide, rewrite or add to the result.
+async fn hooks(lane: &Lane, mut admitted: Admitted) -> Result<Hooked, ToolError> {
+    let toolbox = lane.toolbox();
+    let name = admitted.tool.spec().name.clone();
+    if !toolbox.hooks.interested(&name) {
+        return Ok(Hooked { admitted, opinion: None, notes: Vec::new() });
+    }
+    let call = BeforeCall { call_id: lane.call_id(), tool: &name, input: admitted.input.value() };
+    let before = toolbox.hooks.before(call).await;
+    for run in before.runs {
+        lane.event(Event::Hook { call_id: lane.call_id().clone(), run });
+    }
+    if let Some(reason) = before.block {
+        return Err(ToolError::new(ErrorCode::HookBlocked, format!("A hook blocked this call: {reason}")));
+    }
+    if let Some(rewrite) = before.input {
+        let trust = toolbox.settings.rewrite_trust;
+        if trust == RewriteTrust::PolicyOnly && !rewrite.managed {
+            let message = "A hook tried to change the input, but only managed hooks may. The call was not run.";
+            return Err(ToolError::new(ErrorCode::HookBlocked, message));
+        }
+        rewritten(lane, &mut admitted, rewrite.input, "hook", trust)?;
+    }
+    // Until here calls behind this one were held back, as nobody knew what it would touch.
+    lane.settle(admitted.access.footprint()).await;
+    Ok(Hooked { admitted, opinion: before.opinion, notes: before.context })
+}
+
+/// Puts another input in place, checked again, and leaves a record of both.
+fn rewritten(
+    lane: &Lane,
+    admitted: &mut Admitted,
+    input: Value,
+    by: &'static str,
+    trust: RewriteTrust,
+) -> Result<(), ToolError> {
+    let tool = admitted.tool.as_ref();
+    lane.event(Event::Rewrite {
+        call_id: lane.call_id().clone(),
+        by,
+        before: admitted.input.value().clone(),
+        after: input.clone(),
+    });
+    admitted.input = match trust {
+        RewriteTrust::Trust => accept_rewritten(tool, input).map_err(|unfit| unfit_error(tool, unfit))?,
+        RewriteTrust::Revalidate | RewriteTrust::PolicyOnly => {
+            validate(tool, input, lane.toolbox().settings.input_limit)?
+        }
+    };
+    admitted.access = tool.access(&admitted.input, &lane.toolbox().place());
+    Ok(())
+}
+
+/// A call that may run, and the policy that says so.
+struct Permit {
+    admitted: Admitted,
+    policy: Arc<Policy>,
+    place: Arc<Place>,
+    opinion: Option<HookOpinion>,
+    notes: Vec<String>,
+}
+
+/// Stage 4: may it be done? An ask goes to the approver.
+async fn permission(lane: &Lane, hooked: Hooked) -> Result<Permit, ToolError> {
+    let Hooked { mut admitted, opinion, notes } = hooked;
+    let toolbox = lane.toolbox();
+    let place = toolbox.place();
+    // Links may have moved since submission: what is judged is what is there now.
+    admitted.access = admitted.tool.access(&admitted.input, &place);
+    let policy = toolbox.policy();
+    let decision = judge(&admitted, &policy, opinion.as_ref());
+    lane.event(decision_event(lane, &decision));
+    match decision.behavior {
+        Behavior::Allow => {}
+        Behavior::Deny => return Err(denied(&decision)),
+        Behavior::Ask => {
+            if let Some(input) = ask::ask(lane, &admitted, opinion.as_ref(), decision).await? {
+                rewritten(lane, &mut admitted, input, "approver", RewriteTrust::Revalidate)?;
+                lane.settle(admitted.access.footprint()).await;
+            }
+        }
+    }
+    Ok(Permit { admitted, policy, place, opinion, notes })
+}
+
+fn judge(admitted: &Admitted, policy: &Policy, hook: Option<&HookOpinion>) -> Decision {
+    let spec = admitted.tool.spec();
+    decide(
+        policy,
+        &Request {
+            tool: &spec.name,
+            subjects: admitted.access.subjects().to_vec(),
+            read_only: admitted.access.read_only(),
+            needs_person: spec.facts.needs_person,
+            edits_files: spec.facts.edits_files,
+            opinion: admitted.tool.opinion(&admitted.input),
+            hook: hook.cloned(),
+        },
+    )
+}
+
+fn decision_event(lane: &Lane, decision: &Decision) -> Event {
+    Event::Decision { call_id: lane.call_id().clone(), tool: lane.tool().clone(), decision: decision.clone() }
+}
+
+fn denied(decision: &Decision) -> ToolError {
+    ToolError::new(ErrorCode::Denied, format!("Not permitted: {}.", decision.reason))
+        .with(json!({ "decision": decision }))
+}
+
+/// Stage 5: run it, under a deadline, with progress and a way to stop it.
+async fn execute(lane: &Lane, permit: Permit) -> Outcome {
+    let toolbox = lane.toolbox();
+    let Permit { admitted, policy, place, opinion, notes } = permit;
+    let tool = admitted.tool.as_ref();
+    if lane.cancel().is_cancelled() {
+        return failure(lane, stopped());
+    }
+    // A deny added while hooks ran or a person thought still counts, and so does one that an
+    // edited input runs into.
+    let now = judge(&admitted, &toolbox.policy(), opinion.as_ref());
+    if now.behavior == Behavior::Deny {
+        lane.event(decision_event(lane, &now));
+        return failure(lane, denied(&now));
+    }
+    lane.executing(tool.summary(&admitted.input), tool.time_limit(&admitted.input));
+    let reporter = lane.clone();
+    let call = Call {
+        id: lane.call_id().clone(),
+        turn: lane.turn_id().clone(),
+        session: toolbox.session.clone(),
+        agent: toolbox.agent.clone(),
+        place,
+        policy,
+        pool: lane.pool().clone(),
+        progress: ProgressSender::new(move |progress| reporter.progress(progress)),
+        cancel: lane.cancel().clone(),
+    };
+    let ran = AssertUnwindSafe(tool.run(&admitted.input, &call)).catch_unwind().await;
+    let ran = ran.unwrap_or_else(|panic| Err(panicked(lane.tool(), panic.as_ref())));
+    let mut outcome = map(lane, tool, ran);
+    note_repairs(&admitted, &mut outcome);
+    after(lane, &admitted, notes, &mut outcome).await;
+    bound(toolbox, &mut outcome);
+    outcome
+}
+
+/// A panic as an error for the model; the process goes on.
+pub(crate) fn panicked(tool: &str, panic: &(dyn std::any::Any + Send)) -> ToolError {
+    let words: Cow<'_, str> = match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+        (Some(words), _) => Cow::Borrowed(words),
+        (_, Some(words)) => words.chars().take(500).collect::<String>().into(),
+        _ => Cow::Borrowed("no details"),
+    };
+    ToolError::new(ErrorCode::Panic, format!("{tool} has a bug and stopped ({words}). Its work may be incomplete."))
+}
+
+fn map(lane: &Lane, tool: &dyn DynTool, ran: Result<ToolOutput, ToolError>) -> Outcome {
+    let bound = tool.spec().facts.bound;
+    let (call_id, name) = (lane.call_id().clone(), lane.tool().clone());
+    match ran {
+        Err(error) => {
+            Outcome { result: CallResult::failed(call_id, name, error), effects: Vec::new(), bound, ran: true }
+        }
+        Ok(output) => {
+            let mut result = CallResult::plain(call_id, name, "");
+            result.content = output.content;
+            result.structured = output.structured;
+            result.is_error = output.is_error;
+            result.error_code = output.is_error.then_some(ErrorCode::Failed);
+            Outcome { result, effects: output.effects, bound, ran: true }
+        }
+    }
+}
+
+/// The model should know that what ran is not quite what it wrote.
+fn note_repairs(admitted: &Admitted, outcome: &mut Outcome) {
+    for repair in admitted.input.coercions() {
+        outcome.result.add_note(&format!("(input {}: {} was taken as {})", repair.path, repair.from, repair.to));
+    }
+}
+
+/// Hooks after the call; what they and the ones before it wanted to say is added to the result.
+async fn after(lane: &Lane, admitted: &Admitted, mut notes: Vec<String>, outcome: &mut Outcome) {
+    let toolbox = lane.toolbox();
+    let name = &admitted.tool.spec().name;
+    if toolbox.hooks.interested(name) {
+        let call = BeforeCall { call_id: lane.call_id(), tool: name, input: admitted.input.value() };
+        let said = toolbox.hooks.after(call, &outcome.result).await;
+        for run in said.runs {
+            lane.event(Event::Hook { call_id: lane.call_id().clone(), run });
+        }
+        notes.extend(said.context);
+    }
+    for note in notes {
+        outcome.result.add_note(&note);
+    }
+}
+
+fn bound(toolbox: &Toolbox, outcome: &mut Outcome) {
+    if let ResultBound::Chars(most, strategy) = outcome.bound {
+        shorten(toolbox, &mut outcome.result, most, strategy);
+    }
+}
+
+/// Brings a result's text down to `most` characters; the whole of it is stored.
+pub(crate) fn shorten(toolbox: &Toolbox, result: &mut CallResult, most: usize, strategy: Strategy) {
+    if result.chars() <= most {
+        return;
+    }
+    let whole = result.to_string();
+    if let Some(window) = toolbox.results.bound(&result.call_id, &whole, most, strategy) {
+        result.content = vec![Block::text(window.text)];
+    }
+}
+
+/// Whoever stopped the call has already settled its result; this one is dropped.
+fn stopped() -> ToolError {
+    ToolError::new(ErrorCode::Cancelled, "Cancelled before it began.")
+}
+
+/// The result of a call that did not get as far as its tool.
+fn failure(lane: &Lane, error: ToolError) -> Outcome {
+    synthetic(lane.call_id().clone(), lane.tool().clone(), error)
+}
+
+/// A result that no tool made.
+pub(crate) fn synthetic(call_id: Arc<str>, tool: Arc<str>, error: ToolError) -> Outcome {
+    Outcome {
+        result: CallResult::failed(call_id, tool, error),
+        effects: Vec::new(),
+        bound: ResultBound::SelfBounded,
+        ran: false,
+    }
+}

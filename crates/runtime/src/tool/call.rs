@@ -1,0 +1,83 @@
+//! What a tool is given besides its input. Services come through its constructor instead.
+
+use std::{path::Path, sync::Arc};
+
+use gripper_permissions::Policy;
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::{place::Place, registry::Pool};
+
+/// The context of one call.
+pub struct Call {
+    /// The call's id, as the model gave it.
+    pub id: Arc<str>,
+    /// The turn it belongs to.
+    pub turn: Arc<str>,
+    /// The session it belongs to.
+    pub session: Arc<str>,
+    /// Whose call it is.
+    pub agent: Agent,
+    /// Where it works.
+    pub place: Arc<Place>,
+    /// What it was decided under.
+    pub policy: Arc<Policy>,
+    /// The tools it was advertised with.
+    pub pool: Arc<Pool>,
+    /// Where to report progress.
+    pub progress: ProgressSender,
+    /// Set when the call should stop.
+    pub cancel: CancellationToken,
+}
+
+impl Call {
+    /// The working directory.
+    pub fn cwd(&self) -> &Path {
+        &self.place.cwd
+    }
+}
+
+/// Which agent calls, and how deep below the main one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agent {
+    /// The agent's id; the main agent's is `main`.
+    pub id: Arc<str>,
+    /// 0 for the main agent.
+    pub depth: u8,
+}
+
+impl Agent {
+    /// The agent a person talks to.
+    pub fn main() -> Self {
+        Self { id: "main".into(), depth: 0 }
+    }
+}
+
+/// How far a call is.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Progress {
+    /// One line.
+    pub message: String,
+    /// How much is done, in whatever `total` counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub done: Option<f64>,
+    /// How much there is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<f64>,
+}
+
+/// Takes progress from a call to whoever watches the turn.
+#[derive(Clone)]
+pub struct ProgressSender(Arc<dyn Fn(Progress) + Send + Sync>);
+
+impl ProgressSender {
+    /// Sends through a function.
+    pub fn new(send: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(send))
+    }
+
+    /// Reports. Cheap; intermediate reports may be dropped when the watcher is slow.
+    pub fn report(&self, progress: Progress) {
+        (self.0)(progress);
+    }
+}

@@ -1,0 +1,103 @@
+//! From [`Tool`] to [`DynTool`].
+
+use std::{borrow::Cow, sync::Arc, time::Duration};
+
+use futures::future::BoxFuture;
+use gripper_permissions::Opinion;
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde_json::Value;
+
+use super::{Call, DynTool, ErrorCode, ParsedInput, Tool, ToolError, ToolOutput, ToolSpec, ValidInput};
+use crate::{
+    access::Access,
+    place::Place,
+    schema::{InputSchema, Problem},
+};
+
+/// Makes a typed tool storable.
+pub fn erase<T: Tool>(tool: T) -> Arc<dyn DynTool> {
+    let spec = ToolSpec {
+        name: Cow::Borrowed(T::NAME),
+        title: Cow::Borrowed(T::FACTS.title),
+        aliases: T::FACTS.aliases.iter().copied().map(Cow::Borrowed).collect(),
+        search_hint: Cow::Borrowed(T::FACTS.search_hint),
+        description: Cow::Borrowed(T::DESCRIPTION.trim_end()),
+        input: InputSchema::trusted(schema_of::<T::Input>()),
+        output_schema: Some(schema_of::<T::Output>()),
+        examples: T::examples(),
+        facts: T::FACTS,
+        server: None,
+    };
+    Arc::new(Erased { tool, spec })
+}
+
+/// The schema of a type, without the parts that only name Rust.
+fn schema_of<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None);
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    if let Some(fields) = schema.as_object_mut() {
+        fields.shift_remove("title");
+    }
+    schema
+}
+
+struct Erased<T> {
+    tool: T,
+    spec: ToolSpec,
+}
+
+impl<T: Tool> Erased<T> {
+    /// The pipeline hands back what [`DynTool::parse`] of this very tool made, so the type is right.
+    fn typed<'a>(&self, input: &'a ValidInput) -> Option<&'a T::Input>
+    where
+        T::Input: 'static,
+    {
+        input.typed::<T::Input>()
+    }
+}
+
+impl<T: Tool> DynTool for Erased<T>
+where
+    T::Input: 'static,
+{
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn parse(&self, input: &Value) -> Result<ParsedInput, Vec<Problem>> {
+        let typed = <T::Input as serde::Deserialize>::deserialize(input)
+            .map_err(|error| vec![Problem::unreadable(&error.to_string())])?;
+        let problems = self.tool.check(&typed);
+        if problems.is_empty() { Ok(Box::new(typed)) } else { Err(problems) }
+    }
+
+    fn access(&self, input: &ValidInput, place: &Place) -> Access {
+        self.typed(input).map_or_else(Access::unknown, |input| self.tool.access(input, place))
+    }
+
+    fn opinion(&self, input: &ValidInput) -> Opinion {
+        self.typed(input).map_or(Opinion::None, |input| self.tool.opinion(input))
+    }
+
+    fn time_limit(&self, input: &ValidInput) -> Duration {
+        self.typed(input).map_or(T::FACTS.time_limit, |input| self.tool.time_limit(input))
+    }
+
+    fn summary(&self, input: &ValidInput) -> String {
+        self.typed(input).map_or_else(|| T::NAME.to_owned(), |input| self.tool.summary(input))
+    }
+
+    fn run<'a>(&'a self, input: &'a ValidInput, call: &'a Call) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        Box::pin(async move {
+            let input = self
+                .typed(input)
+                .ok_or_else(|| ToolError::new(ErrorCode::InvalidInput, "the input was made for another tool"))?;
+            let done = self.tool.run(input, call).await?;
+            let content = self.tool.map(&done.value);
+            let structured = serde_json::to_value(&done.value).map_err(|error| {
+                ToolError::new(ErrorCode::Failed, format!("the result cannot be written as JSON: {error}"))
+            })?;
+            Ok(ToolOutput { content, structured: Some(structured), is_error: false, effects: done.effects })
+        })
+    }
+}

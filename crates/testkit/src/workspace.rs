@@ -1,0 +1,58 @@
+//! A throw-away project with a home of its own.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use tempfile::TempDir;
+
+/// A temporary folder with a `project` and a `home`, gone when dropped.
+pub struct Workspace {
+    root: TempDir,
+}
+
+impl Default for Workspace {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Workspace {
+    /// An empty project.
+    pub fn new() -> Self {
+        let root = tempfile::Builder::new().prefix("gripper-test-").tempdir().expect("a temporary folder");
+        for folder in ["project", "home"] {
+            fs::create_dir(root.path().join(folder)).expect("a folder in it");
+        }
+        Self { root }
+    }
+
+    /// The folder that holds both, links followed.
+    pub fn root(&self) -> PathBuf {
+        self.root.path().canonicalize().expect("the folder exists")
+    }
+
+    /// Where calls work.
+    pub fn project(&self) -> PathBuf {
+        self.root().join("project")
+    }
+
+    /// The fake home.
+    pub fn home(&self) -> PathBuf {
+        self.root().join("home")
+    }
+
+    /// The path of a file in the project.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.project().join(name)
+    }
+
+    /// Writes a file of the project, folders included, and gives its path.
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap_or(Path::new("/"))).expect("its folders");
+        fs::write(&path, content).expect("the file");
+        path
+    }
+}

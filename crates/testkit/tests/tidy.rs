@@ -1,0 +1,13 @@
+//! The repository keeps its own house rules: see `gripper_testkit::tidy`.
+
+use std::path::Path;
+
+use gripper_testkit::tidy;
+
+#[test]
+fn the_repository_is_tidy() -> anyhow::Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
+    let violations = tidy::check(&root)?;
+    assert!(violations.is_empty(), "{}", tidy::report(&violations));
+    Ok(())
+}

@@ -1,0 +1,30 @@
+//! The built-in tools, one folder each.
+//!
+//! Adding one: make the folder (see any of them), write one line in [`all`]. Everything else,
+//! schema file, listing, pipeline, follows from what the tool declares.
+
+pub mod read;
+pub mod sleep;
+pub mod todo_write;
+pub mod tool_search;
+
+use std::sync::Arc;
+
+use gripper_runtime::{DynTool, erase};
+
+/// What tools share with the session they work for. Made once per session.
+#[derive(Default)]
+pub struct Services {
+    /// The session's to-do list.
+    pub todos: todo_write::TodoList,
+}
+
+/// Every built-in tool, in order of name.
+pub fn all(services: &Services) -> Vec<Arc<dyn DynTool>> {
+    vec![
+        erase(read::Read),
+        erase(sleep::Sleep),
+        erase(todo_write::TodoWrite::new(services.todos.clone())),
+        erase(tool_search::ToolSearch),
+    ]
+}

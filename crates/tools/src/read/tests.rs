@@ -1,0 +1,1 @@
+use gripper_testkit as _;
