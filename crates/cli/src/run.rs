@@ -125,14 +125,14 @@ fn submit(turn: &Turn, number: usize, line: Line) {
         Line::Text(text) => text,
         Line::TooLong => {
             let why =
-                format!("Line {number} is longer than {} MiB. Split the call.", LONGEST_LINE / (1024 * 1024));
+                format!("line {number} is longer than {} MiB: split the call", LONGEST_LINE / (1024 * 1024));
             return turn.submit_broken(&id, why);
         }
-        Line::NotText => return turn.submit_broken(&id, format!("Line {number} is not UTF-8 text.")),
+        Line::NotText => return turn.submit_broken(&id, format!("line {number} is not UTF-8 text")),
     };
     let call =
-        serde_json::from_str(&text).map_err(|error| format!("Line {number} is not JSON: {error}.")).and_then(
-            |value| CallRequest::from_json(value, &id).map_err(|error| format!("Line {number}: {error}.")),
+        serde_json::from_str(&text).map_err(|error| format!("line {number} is not JSON: {error}")).and_then(
+            |value| CallRequest::from_json(value, &id).map_err(|error| format!("line {number}: {error}")),
         );
     match call {
         Ok(call) => turn.submit(call),

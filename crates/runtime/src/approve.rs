@@ -93,7 +93,11 @@ impl Approver for Headless {
     fn push(&self, ask: Ask, reply: Reply) {
         let mut feedback = String::from("nobody can be asked here");
         for suggestion in &ask.decision.suggestions {
-            feedback.push_str(&format!("; the {} rule {} would settle it", suggestion.list.name(), suggestion.rule));
+            feedback.push_str(&format!(
+                "; the {} rule {} would settle it",
+                suggestion.list.name(),
+                suggestion.rule
+            ));
         }
         reply.answer(Answer::Deny { feedback: Some(feedback) });
     }

@@ -3,8 +3,11 @@
 use std::{env, path::PathBuf};
 
 /// The concurrency limit, under the names people may already have set; the first one set counts.
-const CONCURRENCY_NAMES: [&str; 3] =
-    ["GRIPPER_MAX_TOOL_CONCURRENCY", "COCODE_MAX_TOOL_USE_CONCURRENCY", "CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY"];
+const CONCURRENCY_NAMES: [&str; 3] = [
+    "GRIPPER_MAX_TOOL_CONCURRENCY",
+    "COCODE_MAX_TOOL_USE_CONCURRENCY",
+    "CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY",
+];
 
 /// More at once only costs memory and open files.
 const CONCURRENCY_CEILING: usize = 256;
@@ -60,7 +63,9 @@ mod tests {
     use super::Environment;
 
     fn read(pairs: &[(&str, &str)]) -> Environment {
-        Environment::from_lookup(|name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
+        Environment::from_lookup(|name| {
+            pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+        })
     }
 
     #[test]
@@ -87,7 +92,10 @@ mod tests {
 
     #[test]
     fn config_directory() {
-        assert_eq!(read(&[("HOME", "/home/a")]).config_dir.unwrap(), std::path::Path::new("/home/a/.gripper"));
+        assert_eq!(
+            read(&[("HOME", "/home/a")]).config_dir.unwrap(),
+            std::path::Path::new("/home/a/.gripper")
+        );
         let own = read(&[("HOME", "/home/a"), ("GRIPPER_CONFIG_DIR", "/c")]);
         assert_eq!(own.config_dir.unwrap(), std::path::Path::new("/c"));
         assert_eq!(read(&[]).config_dir, None);

@@ -158,7 +158,9 @@ impl HookSet {
     }
 
     fn matching<'a>(&'a self, tool: &'a str) -> impl Iterator<Item = &'a Hook> {
-        self.hooks.iter().filter(move |hook| hook.tools.is_empty() || hook.tools.iter().any(|name| name == tool))
+        self.hooks
+            .iter()
+            .filter(move |hook| hook.tools.is_empty() || hook.tools.iter().any(|name| name == tool))
     }
 
     fn run_before(&self, call: BeforeCall<'_>) -> Before {

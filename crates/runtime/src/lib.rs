@@ -56,7 +56,8 @@ pub use pipeline::{CallRequest, CallResult};
 pub use place::{Located, Place};
 pub use recorder::Recorder;
 pub use registry::{
-    Absence, Announcement, BadDeferral, Deferral, Pool, Registry, RegistryError, SubAgent, Viewer, assemble_pool,
+    Absence, Announcement, BadDeferral, Deferral, Pool, Registry, RegistryError, SubAgent, Viewer,
+    assemble_pool,
 };
 pub use settings::{Settings, SiblingCancel};
 pub use tool::{Block, Call, DynTool, ErrorCode, Facts, Tool, ToolError, ToolOutput, erase};

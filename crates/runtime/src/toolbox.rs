@@ -17,7 +17,7 @@ use crate::{
     hooks::{HookSet, Hooks},
     place::Place,
     registry::{Pool, Registry, Viewer, assemble_pool},
-    results::ResultsStore,
+    results::{ResultsStore, StoreLimits},
     settings::Settings,
     sync::{Mutex, lock},
     tool::{Agent, SessionEffect},
@@ -229,7 +229,7 @@ impl ToolboxBuilder {
             settings: self.settings,
             hooks: self.hooks,
             approver: self.approver,
-            results: self.results.unwrap_or_else(ResultsStore::nowhere),
+            results: self.results.unwrap_or_else(nowhere),
             observers: self.observers,
             policy: watch::Sender::new(Arc::new(self.policy)),
             state: Mutex::new(SessionState {
@@ -241,4 +241,9 @@ impl ToolboxBuilder {
             }),
         })
     }
+}
+
+/// Keeps nothing: a folder without a name cannot be made, so oversized results are only shortened.
+fn nowhere() -> ResultsStore {
+    ResultsStore::new(PathBuf::new(), StoreLimits::default())
 }

@@ -82,8 +82,8 @@ fn rule(policy: &mut Policy, list: RuleList, rule: &str) {
 async fn unknown_tools_get_near_names() {
     let toolbox = toolbox_of([echo("Read"), echo("ReadMany"), echo("Write")]).build();
     let results = run_all(&toolbox, [call("c1", "raed", json!({})), call("c2", "Zebra", json!({}))]).await;
-    assert_eq!(results[0].to_string(), "There is no tool called \"raed\". Did you mean Read, ReadMany?");
-    assert_eq!(results[1].to_string(), "There is no tool called \"Zebra\".");
+    assert_eq!(results[0].to_string(), "there is no tool called \"raed\": did you mean Read, ReadMany?");
+    assert_eq!(results[1].to_string(), "there is no tool called \"Zebra\"");
     assert!(results.iter().all(|result| code(result) == "unknown_tool"));
 }
 
@@ -186,7 +186,7 @@ async fn a_headless_denial_says_which_rule_would_help() {
     let results = run_all(&toolbox, [call("c1", "mcp__srv__x", json!({}))]).await;
     assert_eq!(
         results[0].to_string(),
-        "Not permitted: no rule allows mcp__srv__x (nobody can be asked here; the allow rule mcp__srv__x would settle it)."
+        "not permitted: no rule allows mcp__srv__x (nobody can be asked here; the allow rule mcp__srv__x would settle it)"
     );
 }
 
@@ -214,7 +214,7 @@ async fn an_approver_may_allow_deny_or_edit() {
     let results =
         run_all(&toolbox, (1..=4).map(|n| call(&format!("c{n}"), "mcp__srv__x", json!({"n": n})))).await;
     assert_eq!(results[0].to_string(), r#"{"n":1}"#);
-    assert_eq!(results[1].to_string(), "Not permitted: no rule allows mcp__srv__x (use the other one).");
+    assert_eq!(results[1].to_string(), "not permitted: no rule allows mcp__srv__x (use the other one)");
     assert_eq!(results[2].to_string(), r#"{"n":7}"#);
     assert_eq!(code(&results[3]), "invalid_input", "an edited input is checked like any other");
     assert!(approver.seen().contains(&Seen::Removed("c2".into())));
@@ -251,7 +251,7 @@ async fn a_policy_change_settles_or_updates_an_open_question() {
     rule(&mut policy, RuleList::Deny, "mcp__srv");
     toolbox.set_policy(policy);
     let results = results_of(&turn).await;
-    assert_eq!(results[0].to_string(), "Not permitted: deny rule mcp__srv (command line).");
+    assert_eq!(results[0].to_string(), "not permitted: deny rule mcp__srv (command line)");
     assert!(!approver.answer("c1", Answer::once()), "the question is gone");
 }
 
@@ -263,7 +263,7 @@ async fn an_approver_that_never_answers_is_a_no() {
     let results = run_all(&toolbox, [call("c1", "mcp__srv__x", json!({}))]).await;
     assert_eq!(
         results[0].to_string(),
-        "Not permitted: nobody answered within 60 s (no rule allows mcp__srv__x)."
+        "not permitted: nobody answered within 60 s (no rule allows mcp__srv__x)"
     );
     assert!(approver.open().is_empty());
 }
@@ -306,7 +306,7 @@ async fn hooks_block_decide_and_add() {
     let codes: Vec<&str> = results.iter().map(|result| code(result)).collect();
     assert_eq!(codes, ["ok", "hook_blocked", "denied", "denied", "ok", "ok"]);
     assert_eq!(results[0].to_string(), "{\"n\":1}\n\nseen");
-    assert_eq!(results[1].to_string(), "A hook blocked this call: two is unlucky");
+    assert_eq!(results[1].to_string(), "a hook blocked this call: two is unlucky");
     assert!(results[3].to_string().contains("hook no-two failed"), "a hook that fails opens no door");
     assert_eq!(results[4].to_string(), "{\"n\":5}\n\nfive is fine\n\nseen");
     assert_eq!(results[5].to_string(), "{}", "other tools pay nothing");

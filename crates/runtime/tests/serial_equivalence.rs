@@ -78,7 +78,7 @@ fn model(steps: &[Step], stopped: &[usize]) -> (Vec<Outcome>, BTreeMap<String, i
         }
         let cause = failed.iter().find(|(_, earlier)| step.command || earlier.conflicts(step));
         if let Some((cause, _)) = cause {
-            let words = format!("Cancelled: parallel call c{cause} (Command) failed.");
+            let words = format!("cancelled: parallel call c{cause} (Command) failed");
             outcomes.push((Some("sibling_failed"), words));
             continue;
         }

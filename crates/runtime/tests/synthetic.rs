@@ -57,7 +57,7 @@ async fn time_out() {
             .build();
     let results = run_all(&toolbox, [call("c1", "Stuck"), call("c2", "Noop")]).await;
     assert_eq!(codes(&results), ["c1 timeout", "c2 ok"]);
-    assert_eq!(results[0].to_string(), "Stuck was stopped: it did not answer within its time limit.");
+    assert_eq!(results[0].to_string(), "Stuck was stopped: it did not answer within its time limit");
 }
 
 #[tokio::test]
@@ -261,7 +261,7 @@ async fn a_call_submitted_after_the_failure_fares_the_same() {
     let results = results_of(&turn).await;
     // Noop touches nothing, but what wrote everything and failed conflicts with all.
     assert_eq!(codes(&results), ["c1 failed", "c2 sibling_failed", "c3 sibling_failed"]);
-    assert_eq!(results[1].to_string(), "Cancelled: parallel call c1 (Work) failed.");
+    assert_eq!(results[1].to_string(), "cancelled: parallel call c1 (Work) failed");
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@
 )]
 
 mod approver;
+pub mod bench;
 mod binary;
 pub mod cases;
 pub mod filters;

@@ -4,16 +4,13 @@
 //!
 //! `READ_BENCH_MIB` sets the size of the large file, 256 MiB unless given.
 
-#![allow(missing_docs, clippy::expect_used, clippy::print_stdout)]
-
 use std::fmt::Write as _;
 use std::fs::File;
 use std::hint::black_box;
 use std::io::{BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-use criterion::{Criterion, Throughput};
+use gripper_testkit::bench::Report;
 use gripper_tools::read::page::{Limits, Page, Wanted, read_page};
 use tempfile::TempDir;
 
@@ -30,10 +27,6 @@ fn main() {
     let files = Files::build();
     // First of all, before anything else has made room that could be used again.
     let growth = [growth(|| window(&files)), growth(|| whole(&files.long_line))];
-    let mut criterion = Criterion::default().configure_from_args().sample_size(20);
-    small(&mut criterion, &files);
-    deep(&mut criterion, &files);
-    criterion.final_summary();
     print_ratios(&files, growth);
 }
 
@@ -82,25 +75,6 @@ impl Files {
     }
 }
 
-fn small(criterion: &mut Criterion, files: &Files) {
-    let mut group = criterion.benchmark_group("read-2000-lines");
-    group.throughput(Throughput::Elements(SMALL_LINES as u64));
-    group.bench_function("read_page", |bencher| bencher.iter(|| whole(&files.small)));
-    group.bench_function("fs-read-and-number", |bencher| bencher.iter(|| read_and_number(&files.small)));
-    group.finish();
-}
-
-fn deep(criterion: &mut Criterion, files: &Files) {
-    let mut group = criterion.benchmark_group("read-deep-window");
-    group
-        .sample_size(10)
-        .measurement_time(Duration::from_secs(3))
-        .throughput(Throughput::Bytes(files.window.1));
-    group.bench_function("read_page", |bencher| bencher.iter(|| window(files)));
-    group.bench_function("memchr-scan", |bencher| bencher.iter(|| scan(&files.large, files.window.1)));
-    group.finish();
-}
-
 fn whole(path: &Path) -> Page {
     read_page(path, &Wanted::default(), &Limits::default(), &|| false).expect("a page")
 }
@@ -132,43 +106,37 @@ fn scan(path: &Path, bytes: u64) -> usize {
     }
 }
 
-/// The two sides take turns, so that a busy machine slows both, and the best round of each is compared.
-fn ratio<A, B>(
-    rounds: usize,
-    mut ours: impl FnMut() -> A,
-    mut plain: impl FnMut() -> B,
-) -> (Duration, Duration) {
-    let (mut best_ours, mut best_plain) = (Duration::MAX, Duration::MAX);
-    for _ in 0..rounds {
-        best_ours = best_ours.min(timed(&mut ours));
-        best_plain = best_plain.min(timed(&mut plain));
-    }
-    (best_ours, best_plain)
-}
-
-fn timed<T>(work: &mut impl FnMut() -> T) -> Duration {
-    let start = Instant::now();
-    black_box(work());
-    start.elapsed()
-}
-
 fn print_ratios(files: &Files, growth: [u64; 2]) {
-    let small = ratio(ROUNDS_SMALL, || whole(&files.small), || read_and_number(&files.small));
-    let deep = ratio(ROUNDS_DEEP, || window(files), || scan(&files.large, files.window.1));
-    let line = ratio(3, || whole(&files.long_line), || scan(&files.long_line, files.large_bytes));
-    println!("\n{:<44} {:>11} {:>11} {:>7} {:>8}", "measure", "read_page", "plain", "ratio", "target");
-    let rows = [
-        ("2,000 lines vs fs::read + numbering", small, "<= 1.5"),
-        ("deep window vs memchr scan", deep, "<= 1.2"),
-        ("one long line vs memchr scan", line, "-"),
-    ];
-    for (name, (ours, plain), target) in rows {
-        let ratio = ours.as_secs_f64() / plain.as_secs_f64();
-        println!("{name:<44} {ours:>11.1?} {plain:>11.1?} {ratio:>7.2} {target:>8}");
+    let mut report = Report::new("read");
+    report.ratio(
+        "2,000 lines",
+        ROUNDS_SMALL,
+        1.5,
+        || whole(&files.small),
+        "fs::read and numbering",
+        || read_and_number(&files.small),
+    );
+    report.ratio(
+        "2,000 lines deep in a large file",
+        ROUNDS_DEEP,
+        1.2,
+        || window(files),
+        "memchr scan",
+        || scan(&files.large, files.window.1),
+    );
+    // The whole line must be decoded to say how many characters were left out; no target is set.
+    report.ratio(
+        "one enormous line",
+        3,
+        f64::INFINITY,
+        || whole(&files.long_line),
+        "memchr scan",
+        || scan(&files.long_line, files.large_bytes),
+    );
+    for (name, kibibytes) in ["deep window", "one enormous line"].into_iter().zip(growth) {
+        report.absolute(&format!("memory growth, {name} (KiB)"), kibibytes as f64, 8192.0);
     }
-    for (name, kibibytes) in ["deep window", "one long line"].into_iter().zip(growth) {
-        println!("{:<44} {kibibytes:>7} KiB {:>28}", format!("memory growth, {name}"), "<= 8192");
-    }
+    report.print();
 }
 
 /// How far the work raises the memory in use, at its peak and in KiB.

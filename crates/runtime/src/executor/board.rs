@@ -244,7 +244,7 @@ impl<J> Board<J> {
             .collect();
         for number in late {
             let tool = self.at(number).entry.tool.clone();
-            let message = format!("{tool} was stopped: it did not answer within its time limit.");
+            let message = format!("{tool} was stopped: it did not answer within its time limit");
             self.stop(number, ToolError::new(ErrorCode::Timeout, message));
         }
         self.spread_ready();
@@ -355,7 +355,9 @@ impl<J> Board<J> {
 
     /// Forgets calls at the front that are over in every sense, so that a long turn stays small.
     pub(crate) fn drop_front(&mut self) {
-        while self.first < self.next_result && self.slots.front().is_some_and(|slot| slot.phase == Phase::Ended) {
+        while self.first < self.next_result
+            && self.slots.front().is_some_and(|slot| slot.phase == Phase::Ended)
+        {
             self.slots.pop_front();
             self.first += 1;
         }
@@ -397,10 +399,12 @@ impl<J> Slot<J> {
 impl Stop {
     fn error(self) -> ToolError {
         let (code, message) = match self {
-            Stop::Cancel => (ErrorCode::Cancelled, "Cancelled: the turn was stopped before this call finished."),
-            Stop::Interrupt => (ErrorCode::Interrupted, "Interrupted by the user before this call finished."),
+            Stop::Cancel => {
+                (ErrorCode::Cancelled, "cancelled: the turn was stopped before this call finished")
+            }
+            Stop::Interrupt => (ErrorCode::Interrupted, "interrupted by the user before this call finished"),
             Stop::Discard => {
-                (ErrorCode::Discarded, "Discarded: the model's answer broke off and will be asked for again.")
+                (ErrorCode::Discarded, "discarded: the model's answer broke off and will be asked for again")
             }
         };
         ToolError::new(code, message)
@@ -408,5 +412,5 @@ impl Stop {
 }
 
 fn sibling_error(call_id: &str, tool: &str) -> ToolError {
-    ToolError::new(ErrorCode::SiblingFailed, format!("Cancelled: parallel call {call_id} ({tool}) failed."))
+    ToolError::new(ErrorCode::SiblingFailed, format!("cancelled: parallel call {call_id} ({tool}) failed"))
 }

@@ -7,13 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::turn::Core;
 use crate::{
-    access::Footprint,
-    event::Event,
-    guard::Key,
-    registry::Pool,
-    sync::lock,
-    tool::Progress,
-    toolbox::Toolbox,
+    access::Footprint, event::Event, guard::Key, registry::Pool, sync::lock, tool::Progress, toolbox::Toolbox,
 };
 
 /// A running call's way to its turn.

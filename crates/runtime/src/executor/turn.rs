@@ -98,8 +98,8 @@ impl Turn {
         let (call_id, tool) = (request.id.clone(), request.name.clone());
         let key = Key::of(&tool, &request.input);
         let admit = AssertUnwindSafe(|| pipeline::admit(&core.toolbox, &core.pool, request));
-        let admitted =
-            std::panic::catch_unwind(admit).unwrap_or_else(|panic| Err(pipeline::panicked(&tool, panic.as_ref())));
+        let admitted = std::panic::catch_unwind(admit)
+            .unwrap_or_else(|panic| Err(pipeline::panicked(&tool, panic.as_ref())));
         self.take_in(call_id, tool, key, admitted);
     }
 
@@ -113,7 +113,8 @@ impl Turn {
         let core = &self.core;
         let mut state = lock(&core.state);
         if !state.ids.insert(call_id.clone()) {
-            let message = format!("Call id \"{call_id}\" was already used in this turn; every call needs its own.");
+            let message =
+                format!("call id \"{call_id}\" was already used in this turn: every call needs its own");
             admitted = Err(ToolError::new(ErrorCode::InvalidInput, message));
         }
         let entry = core.entry(&state.board, call_id.clone(), tool.clone(), key, &admitted);
@@ -228,7 +229,8 @@ impl Core {
         if matches!(event, Event::Progress { .. }) {
             state.progress_waiting += 1;
             if state.progress_waiting > PROGRESS_BACKLOG
-                && let Some(oldest) = state.outbox.iter().position(|event| matches!(event, Event::Progress { .. }))
+                && let Some(oldest) =
+                    state.outbox.iter().position(|event| matches!(event, Event::Progress { .. }))
             {
                 state.outbox.remove(oldest);
                 state.progress_waiting -= 1;
@@ -293,7 +295,7 @@ impl Core {
         match effects.iter().find(|effect| !alone && !effect.commutes()) {
             Some(effect) => {
                 let message = format!(
-                    "{} has a bug: it asked for {} although it may run beside other calls. Nothing was changed in the session.",
+                    "{} has a bug: it asked for {} although it may run beside other calls; nothing was changed in the session",
                     result.tool,
                     effect.name()
                 );

@@ -57,7 +57,7 @@ pub(super) async fn ask(
             }
             () = &mut timer => {
                 if reply.withdraw() {
-                    let message = format!("Not permitted: nobody answered within {} s ({}).", limit.as_secs(), question.decision.reason);
+                    let message = format!("not permitted: nobody answered within {} s ({})", limit.as_secs(), question.decision.reason);
                     return Err(ToolError::new(ErrorCode::Denied, message).with(json!({ "decision": question.decision })));
                 }
             }
@@ -81,7 +81,8 @@ impl Drop for TakeBack<'_> {
 
 fn settle(lane: &Lane, question: &Ask, answer: Answer) -> Result<Option<Value>, ToolError> {
     let settled = |behavior, reason: String| {
-        let decision = Decision { behavior, reason: reason.into(), by: By::Approver, ..question.decision.clone() };
+        let decision =
+            Decision { behavior, reason: reason.into(), by: By::Approver, ..question.decision.clone() };
         lane.event(decision_event(lane, &decision));
         decision
     };

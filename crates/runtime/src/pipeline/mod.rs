@@ -24,8 +24,8 @@ use crate::{
     results::Strategy,
     schema,
     tool::{
-        Block, Call, DynTool, ErrorCode, ProgressSender, ResultBound, SessionEffect, ToolError, ToolOutput, Unfit,
-        ValidInput, accept, accept_rewritten,
+        Block, Call, DynTool, ErrorCode, ProgressSender, ResultBound, SessionEffect, ToolError, ToolOutput,
+        Unfit, ValidInput, accept, accept_rewritten,
     },
     toolbox::Toolbox,
 };
@@ -99,8 +99,8 @@ fn enabled(pool: &Pool, name: &str) -> Result<Arc<dyn DynTool>, ToolError> {
     }
     let shown: String = name.chars().take(64).collect();
     let near = pool.near(name);
-    let hint = if near.is_empty() { String::new() } else { format!(" Did you mean {}?", near.join(", ")) };
-    Err(ToolError::new(ErrorCode::UnknownTool, format!("There is no tool called \"{shown}\".{hint}"))
+    let hint = if near.is_empty() { String::new() } else { format!(": did you mean {}?", near.join(", ")) };
+    Err(ToolError::new(ErrorCode::UnknownTool, format!("there is no tool called \"{shown}\"{hint}"))
         .with(json!({ "near": near })))
 }
 
@@ -113,7 +113,9 @@ fn unfit_error(tool: &dyn DynTool, unfit: Unfit) -> ToolError {
     match unfit {
         Unfit::TooLarge { limit, .. } => ToolError::new(
             ErrorCode::TooLarge,
-            format!("The input is larger than {limit} bytes, the most a call may carry. Send less, or split the work into several calls."),
+            format!(
+                "the input is larger than {limit} bytes, the most a call may carry: send less, or split the work into several calls"
+            ),
         ),
         Unfit::Problems(problems) => {
             ToolError::new(ErrorCode::InvalidInput, schema::describe(&tool.spec().name, &problems))
@@ -137,7 +139,9 @@ fn repeated(lane: &Lane, admitted: &Admitted) -> Result<(), ToolError> {
 pub(crate) fn refusal(failures: u32) -> ToolError {
     ToolError::new(
         ErrorCode::Repeated,
-        format!("Refused: this exact call has already failed {failures} times. Change the input or try another way."),
+        format!(
+            "refused: this exact call has already failed {failures} times; change the input or try another way"
+        ),
     )
 }
 
@@ -161,12 +165,13 @@ async fn hooks(lane: &Lane, mut admitted: Admitted) -> Result<Hooked, ToolError>
         lane.event(Event::Hook { call_id: lane.call_id().clone(), run });
     }
     if let Some(reason) = before.block {
-        return Err(ToolError::new(ErrorCode::HookBlocked, format!("A hook blocked this call: {reason}")));
+        return Err(ToolError::new(ErrorCode::HookBlocked, format!("a hook blocked this call: {reason}")));
     }
     if let Some(rewrite) = before.input {
         let trust = toolbox.settings.rewrite_trust;
         if trust == RewriteTrust::PolicyOnly && !rewrite.managed {
-            let message = "A hook tried to change the input, but only managed hooks may. The call was not run.";
+            let message =
+                "a hook tried to change the input, but only managed hooks may; the call was not run";
             return Err(ToolError::new(ErrorCode::HookBlocked, message));
         }
         rewritten(lane, &mut admitted, rewrite.input, "hook", trust)?;
@@ -254,7 +259,7 @@ fn decision_event(lane: &Lane, decision: &Decision) -> Event {
 }
 
 fn denied(decision: &Decision) -> ToolError {
-    ToolError::new(ErrorCode::Denied, format!("Not permitted: {}.", decision.reason))
+    ToolError::new(ErrorCode::Denied, format!("not permitted: {}", decision.reason))
         .with(json!({ "decision": decision }))
 }
 
@@ -302,16 +307,22 @@ pub(crate) fn panicked(tool: &str, panic: &(dyn std::any::Any + Send)) -> ToolEr
         (_, Some(words)) => words.chars().take(500).collect::<String>().into(),
         _ => Cow::Borrowed("no details"),
     };
-    ToolError::new(ErrorCode::Panic, format!("{tool} has a bug and stopped ({words}). Its work may be incomplete."))
+    ToolError::new(
+        ErrorCode::Panic,
+        format!("{tool} has a bug and stopped ({words}); its work may be incomplete"),
+    )
 }
 
 fn map(lane: &Lane, tool: &dyn DynTool, ran: Result<ToolOutput, ToolError>) -> Outcome {
     let bound = tool.spec().facts.bound;
     let (call_id, name) = (lane.call_id().clone(), lane.tool().clone());
     match ran {
-        Err(error) => {
-            Outcome { result: CallResult::failed(call_id, name, error), effects: Vec::new(), bound, ran: true }
-        }
+        Err(error) => Outcome {
+            result: CallResult::failed(call_id, name, error),
+            effects: Vec::new(),
+            bound,
+            ran: true,
+        },
         Ok(output) => {
             let mut result = CallResult::plain(call_id, name, "");
             result.content = output.content;
@@ -326,7 +337,9 @@ fn map(lane: &Lane, tool: &dyn DynTool, ran: Result<ToolOutput, ToolError>) -> O
 /// The model should know that what ran is not quite what it wrote.
 fn note_repairs(admitted: &Admitted, outcome: &mut Outcome) {
     for repair in admitted.input.coercions() {
-        outcome.result.add_note(&format!("(input {}: {} was taken as {})", repair.path, repair.from, repair.to));
+        outcome
+            .result
+            .add_note(&format!("(input {}: {} was taken as {})", repair.path, repair.from, repair.to));
     }
 }
 
@@ -366,7 +379,7 @@ pub(crate) fn shorten(toolbox: &Toolbox, result: &mut CallResult, most: usize, s
 
 /// Whoever stopped the call has already settled its result; this one is dropped.
 fn stopped() -> ToolError {
-    ToolError::new(ErrorCode::Cancelled, "Cancelled before it began.")
+    ToolError::new(ErrorCode::Cancelled, "cancelled before it began")
 }
 
 /// The result of a call that did not get as far as its tool.

@@ -25,7 +25,9 @@ pub struct CallRequest {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotACall {
     /// It must be an object.
-    #[error("a call is a JSON object such as {{\"id\": \"c1\", \"name\": \"Read\", \"input\": {{}}}}, this is {0}")]
+    #[error(
+        "a call is a JSON object such as {{\"id\": \"c1\", \"name\": \"Read\", \"input\": {{}}}}, this is {0}"
+    )]
     NotAnObject(&'static str),
     /// The name is missing.
     #[error("a call needs a \"name\" that is a string: the tool to run")]

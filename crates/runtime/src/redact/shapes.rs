@@ -83,7 +83,7 @@ pub(super) const SHAPES: &[Shape] = &[
     shape("password in url", &["://"], PASSWORD_IN_URL),
     if_random("token in url", &["://"], r"([A-Za-z0-9_.~%+-]{20,200})@"),
     shape("vault token", &["hvs."], r"[A-Za-z0-9_-]{24,}"),
-    shape("password", &["sshpass -p"], r"[ =]?'?([^\s'$`;|&-][^\s'$`;|&]{0,200})"),
+    shape("password", &["sshpass -p"], r"[ =]?'?([^\[\s'$`;|&-][^\s'$`;|&]{0,200})"),
 ];
 
 static PATTERNS: LazyLock<Vec<Option<Regex>>> = LazyLock::new(|| {

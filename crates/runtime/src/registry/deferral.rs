@@ -65,7 +65,12 @@ pub struct Announcement<'a> {
 
 impl Pool {
     /// Splits the pool by what is sent in full. Tools in `loaded` are: a search brought them in.
-    pub fn announce(&self, deferral: Deferral, window_tokens: usize, loaded: &BTreeSet<String>) -> Announcement<'_> {
+    pub fn announce(
+        &self,
+        deferral: Deferral,
+        window_tokens: usize,
+        loaded: &BTreeSet<String>,
+    ) -> Announcement<'_> {
         let hold_back = match deferral {
             Deferral::Always => true,
             Deferral::Never => false,

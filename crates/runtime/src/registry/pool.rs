@@ -66,7 +66,8 @@ pub fn assemble_pool(registry: &Registry, policy: &Policy, viewer: &Viewer, conn
             by_name.insert(name.to_string(), position);
         }
     }
-    let deferrable = (0..tools.len()).filter(|&at| tools[at].spec().facts.loading == Loading::Deferrable).collect();
+    let deferrable =
+        (0..tools.len()).filter(|&at| tools[at].spec().facts.loading == Loading::Deferrable).collect();
     Pool {
         generation: GENERATION.fetch_add(1, Ordering::Relaxed),
         tools,
@@ -134,9 +135,8 @@ impl Pool {
             Query::Words { .. } => (max + self.tools.len() - self.deferrable.len(), true),
         };
         let answer = index.answer(&query, most);
-        let wanted = |tool: &&Arc<dyn DynTool>| {
-            !only_deferrable || tool.spec().facts.loading == Loading::Deferrable
-        };
+        let wanted =
+            |tool: &&Arc<dyn DynTool>| !only_deferrable || tool.spec().facts.loading == Loading::Deferrable;
         let found = answer.hits.iter().map(|hit| &self.tools[hit.document]).filter(wanted);
         (found.take(if only_deferrable { max } else { most }).collect(), answer.missing)
     }

@@ -158,6 +158,10 @@ impl ResultsStore {
 
     /// Stores the text, or says in a few words why not. The words go to the model.
     fn store(&self, name: &str, text: &str) -> Result<PathBuf, String> {
+        if self.folder.as_os_str().is_empty() {
+            // An empty path would mean the current folder.
+            return Err("there is no results folder".to_owned());
+        }
         let bytes = text.len() as u64;
         if bytes > self.limits.max_file_bytes {
             return Err(format!("over the limit of {} bytes for one file", self.limits.max_file_bytes));

@@ -334,3 +334,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_store_that_keeps_nothing_writes_nothing() {
+    let store = ResultsStore::nowhere();
+    let bounded = store.bound("a-store-that-keeps-nothing", "0123456789", 4, Strategy::KeepStart).unwrap();
+    let stray = std::path::Path::new("a-store-that-keeps-nothing.txt");
+    let wrote_here = stray.exists();
+    let _ = fs::remove_file(stray);
+    assert!(!wrote_here, "written to the current folder");
+    assert_eq!(bounded.stored, None);
+    assert!(bounded.text.contains("could not be stored"), "{}", bounded.text);
+}

@@ -36,7 +36,9 @@ fn schema_of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None);
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     if let Some(fields) = schema.as_object_mut() {
+        // The type's name and comment are for readers of the code.
         fields.shift_remove("title");
+        fields.shift_remove("description");
     }
     schema
 }
@@ -87,11 +89,15 @@ where
         self.typed(input).map_or_else(|| T::NAME.to_owned(), |input| self.tool.summary(input))
     }
 
-    fn run<'a>(&'a self, input: &'a ValidInput, call: &'a Call) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+    fn run<'a>(
+        &'a self,
+        input: &'a ValidInput,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         Box::pin(async move {
-            let input = self
-                .typed(input)
-                .ok_or_else(|| ToolError::new(ErrorCode::InvalidInput, "the input was made for another tool"))?;
+            let input = self.typed(input).ok_or_else(|| {
+                ToolError::new(ErrorCode::InvalidInput, "the input was made for another tool")
+            })?;
             let done = self.tool.run(input, call).await?;
             let content = self.tool.map(&done.value);
             let structured = serde_json::to_value(&done.value).map_err(|error| {

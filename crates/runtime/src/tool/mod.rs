@@ -113,7 +113,12 @@ pub struct ToolSpec {
 
 impl ToolSpec {
     /// The spec of a tool known only by its schema, with the safe defaults.
-    pub fn external(server: &str, name: String, description: String, schema: Value) -> Result<Self, SchemaRefused> {
+    pub fn external(
+        server: &str,
+        name: String,
+        description: String,
+        schema: Value,
+    ) -> Result<Self, SchemaRefused> {
         Ok(Self {
             title: Cow::Owned(name.clone()),
             name: Cow::Owned(name),
@@ -178,7 +183,11 @@ pub trait DynTool: Send + Sync {
     }
 
     /// Does the work.
-    fn run<'a>(&'a self, input: &'a ValidInput, call: &'a Call) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
+    fn run<'a>(
+        &'a self,
+        input: &'a ValidInput,
+        call: &'a Call,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 }
 
 /// The typed form of an input, erased.

@@ -33,11 +33,9 @@ pub struct Input {
     #[schemars(length(min = 1))]
     pub file_path: String,
     /// The first line wanted, counting from 1.
-    #[serde(default)]
     #[schemars(range(min = 1))]
     pub offset: Option<u64>,
     /// How many lines are wanted.
-    #[serde(default)]
     #[schemars(range(min = 1))]
     pub limit: Option<u64>,
 }

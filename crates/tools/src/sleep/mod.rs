@@ -77,7 +77,7 @@ impl Tool for Sleep {
             tokio::select! {
                 () = tokio::time::sleep(left.min(TICK)) => {}
                 () = call.cancel.cancelled() => {
-                    let message = format!("The wait was cut short after {:.1} s.", waited.as_secs_f64());
+                    let message = format!("the wait was cut short after {:.1} s", waited.as_secs_f64());
                     return Err(ToolError::new(ErrorCode::Cancelled, message));
                 }
             }

@@ -1,0 +1,373 @@
+//! The real binary, as a person or a script uses it.
+
+use gripper_testkit::{Binary, Ran, Workspace};
+use serde_json::{Value, json};
+
+fn gripper<'a>(workspace: &'a Workspace, args: &[&str]) -> Binary<'a> {
+    Binary::new(env!("CARGO_BIN_EXE_gripper"), workspace).args(args)
+}
+
+fn run(workspace: &Workspace, args: &[&str]) -> Ran {
+    gripper(workspace, args).run()
+}
+
+fn result(ran: &Ran) -> Value {
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {}", ran.transcript()))
+}
+
+#[test]
+fn version_and_help() {
+    let workspace = Workspace::new();
+    let version = run(&workspace, &["--version"]);
+    assert_eq!((version.code, &*version.stdout), (0, concat!("gripper ", env!("CARGO_PKG_VERSION"), "\n")));
+    let help = run(&workspace, &["--help"]);
+    for command in ["tools", "tool", "run", "audit", "demo", "completions"] {
+        assert!(help.stdout.contains(&format!("  {command} ")), "{command} is missing in {}", help.stdout);
+    }
+    assert_eq!(run(&workspace, &["nonsense"]).code, 2);
+}
+
+#[test]
+fn tools_are_listed_with_their_schemas() {
+    let workspace = Workspace::new();
+    let tools: Value = serde_json::from_str(&run(&workspace, &["tools", "--json"]).stdout).unwrap();
+    let names: Vec<&str> =
+        tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["Read", "Sleep", "TodoWrite", "ToolSearch"]);
+    assert_eq!(tools[0]["input_schema"]["required"], json!(["file_path"]));
+    assert!(tools.as_array().unwrap().iter().all(|tool| tool["deferred"] == false));
+    let always: Value =
+        serde_json::from_str(&run(&workspace, &["tools", "--json", "--tool-search", "always"]).stdout)
+            .unwrap();
+    assert_eq!(always[1]["deferred"], true);
+    assert!(run(&workspace, &["tools", "--tool-search", "always"]).stdout.contains("(deferred)"));
+}
+
+#[test]
+fn agents_get_the_tools_meant_for_them() {
+    let workspace = Workspace::new();
+    let names = |args: &[&str]| {
+        let ran = run(&workspace, args);
+        ran.stdout.lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&["tools", "--for", "background"]), ["Read", "TodoWrite"]);
+    assert_eq!(names(&["tools", "--for", "explore"]), ["Read", "Sleep", "TodoWrite", "ToolSearch"]);
+    assert_eq!(names(&["tools", "--deny", "Sleep"]), ["Read", "TodoWrite", "ToolSearch"]);
+}
+
+#[test]
+fn one_call_prints_one_result() {
+    let workspace = Workspace::new();
+    workspace.write("a.txt", "one\ntwo\n");
+    let plain = run(&workspace, &["tool", "Read", r#"{"file_path": "a.txt"}"#]);
+    assert_eq!(plain.code, 0, "{}", plain.transcript());
+    assert!(plain.stdout.starts_with("     1\tone\n     2\ttwo\n"), "{}", plain.stdout);
+    let ran = run(&workspace, &["tool", "Read", r#"{"file_path": "a.txt"}"#, "--json"]);
+    let line = result(&ran);
+    assert_eq!(
+        (&line["event"], &line["call_id"], &line["tool"]),
+        (&json!("result"), &json!("c1"), &json!("Read"))
+    );
+    assert_eq!(line["is_error"], false);
+    assert_eq!(line["content"][0]["type"], "text");
+    assert_eq!(line["structured"]["totalLines"], 2);
+    assert!(line["duration_ms"].is_number());
+    let stdin =
+        gripper(&workspace, &["tool", "Read", "-", "--json"]).input(r#"{"file_path": "a.txt"}"#).run();
+    assert_eq!(result(&stdin)["structured"]["totalLines"], 2);
+}
+
+#[test]
+fn exit_codes_tell_what_happened() {
+    let workspace = Workspace::new();
+    workspace.write("a.txt", "one\n");
+    let outside = workspace.root().join("outside.txt");
+    std::fs::write(&outside, "out\n").unwrap();
+    let outside = json!({ "file_path": outside }).to_string();
+    let root = workspace.root().to_string_lossy().into_owned();
+    let inside = r#"{"file_path": "a.txt"}"#;
+    let table: &[(&[&str], i32, &str)] = &[
+        (&["tool", "Read", inside], 0, ""),
+        (&["tool", "Read", r#"{"file_path": "none.txt"}"#], 1, "error: not_found: no file at"),
+        (&["tool", "Read", "{}"], 2, "error: invalid_input: the input for Read"),
+        (&["tool", "Raed", inside], 2, "did you mean Read?"),
+        (&["tool", "Read", "not json"], 2, "error: the input is not JSON"),
+        (&["tool", "Read", "[]"], 2, "error: invalid_input"),
+        (&["tool", "Read", &outside], 3, "the allow rule Read would settle it"),
+        (&["tool", "Read", &outside, "--yes"], 0, ""),
+        (&["tool", "Read", &outside, "--allow", "Read"], 0, ""),
+        (&["tool", "Read", &outside, "--add-dir", &root], 0, ""),
+        (&["tool", "Read", &outside, "--yes", "--mode", "dontAsk"], 3, "the mode is dontAsk"),
+        (
+            &["tool", "Read", inside, "--deny", "Read"],
+            3,
+            "error: denied: Read is not available: deny rule Read (command line)",
+        ),
+        (&["tool", "Read", inside, "--ask", "Read"], 3, "ask rule Read (command line)"),
+        (&["tool", "Read", inside, "--mode", "plan"], 0, ""),
+        (&["tool", "Read", inside, "--mode", "wild"], 2, "there is no permission mode"),
+        (
+            &["tool", "Read", inside, "--allow", "Bash(git *)"],
+            2,
+            "--allow: \"Bash(git *)\": only whole-tool rules",
+        ),
+        (&["tool", "Read", inside, "--add-dir", "nowhere"], 2, "--add-dir: nowhere is not a directory"),
+    ];
+    for (args, code, words) in table {
+        let ran = run(&workspace, args);
+        assert_eq!(ran.code, *code, "{args:?}\n{}", ran.transcript());
+        assert!(ran.stderr.contains(words), "{args:?}\n{}", ran.transcript());
+    }
+}
+
+#[test]
+fn a_link_out_of_the_project_does_not_get_through() {
+    let workspace = Workspace::new();
+    std::fs::write(workspace.root().join("secret.txt"), "secret\n").unwrap();
+    std::os::unix::fs::symlink(workspace.root().join("secret.txt"), workspace.path("link.txt")).unwrap();
+    let ran = run(&workspace, &["tool", "Read", r#"{"file_path": "link.txt"}"#]);
+    assert_eq!(ran.code, 3);
+    assert!(ran.stderr.contains("(which leads to [root]/secret.txt)"), "{}", ran.stderr);
+}
+
+#[test]
+fn hidden_characters_cannot_play_tricks_on_the_terminal() {
+    let workspace = Workspace::new();
+    let ran = run(&workspace, &["tool", "Read", r#"{"file_path": "/etc/\u001b[2J\u202ex"}"#]);
+    assert!(!ran.stderr.contains('\u{1b}') && !ran.stderr.contains('\u{202e}'), "{:?}", ran.stderr);
+    assert!(ran.stderr.contains(r"/etc/\u{1b}[2J\u{202e}x"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_turn_of_calls_prints_events_and_ordered_results() {
+    let workspace = Workspace::new();
+    workspace.write("a.txt", "one\n");
+    let calls = [
+        r#"{"id": "c1", "name": "Read", "input": {"file_path": "a.txt"}}"#,
+        r#"{"type": "tool_use", "id": "c2", "name": "TodoWrite", "input": {"todos": []}}"#,
+        "",
+        r#"{"name": "Read", "input": {"file_path": "b.txt"}}"#,
+        "this is no call",
+        r#"["neither", "is", "this"]"#,
+        r#"{"id": "c7", "name": "Raed", "input": {}}"#,
+    ];
+    let ran = gripper(&workspace, &["run", "-"]).input(calls.join("\n")).run();
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    let results: Vec<(String, String)> = ran
+        .results()
+        .iter()
+        .map(|line| {
+            let code = line.get("error_code").map_or("ok", |code| code.as_str().unwrap());
+            (line["call_id"].as_str().unwrap().to_owned(), code.to_owned())
+        })
+        .collect();
+    let expected = [
+        ("c1", "ok"),
+        ("c2", "ok"),
+        ("line-4", "not_found"),
+        ("line-5", "invalid_input"),
+        ("line-6", "invalid_input"),
+        ("c7", "unknown_tool"),
+    ];
+    assert_eq!(results, expected.map(|(id, code)| (id.to_owned(), code.to_owned())));
+    let last = ran.json_lines().pop().unwrap();
+    assert_eq!(last, json!({"event": "turn_end", "calls": 6, "errors": 4}));
+    let decisions: Vec<Value> =
+        ran.json_lines().into_iter().filter(|line| line["event"] == "decision").collect();
+    assert_eq!(decisions[0]["behavior"], "allow");
+    assert_eq!(decisions[0]["reason"], "only reads, inside the working directories");
+}
+
+#[test]
+fn the_machine_form_is_stable() {
+    let workspace = Workspace::new();
+    workspace.write("a.txt", "one\n");
+    let call = r#"{"id": "c1", "name": "Read", "input": {"file_path": "a.txt", "limit": "5"}}"#;
+    insta::assert_snapshot!(gripper(&workspace, &["run", "-"]).input(call).run().transcript());
+}
+
+#[test]
+fn the_human_form_reads_well() {
+    let workspace = Workspace::new();
+    workspace.write("a.txt", "one\ntwo\nthree\nfour\nfive\nsix\n");
+    let calls = [
+        r#"{"id": "c1", "name": "Read", "input": {"file_path": "a.txt"}}"#,
+        r#"{"id": "c2", "name": "Read", "input": {"file_path": "/etc/hostname"}}"#,
+        r#"{"id": "c3", "name": "Sleep", "input": {"seconds": -1, "minutes": 5}}"#,
+    ];
+    insta::assert_snapshot!(
+        gripper(&workspace, &["run", "-", "--human"]).input(calls.join("\n")).run().transcript()
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_one_clear_error() {
+    let workspace = Workspace::new();
+    for file in ["missing.jsonl", "."] {
+        let ran = run(&workspace, &["run", file]);
+        assert_eq!((ran.code, &*ran.stdout), (2, ""), "{}", ran.transcript());
+        assert!(ran.stderr.contains("give a file of calls"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_huge_line_costs_only_itself() {
+    let workspace = Workspace::new();
+    workspace.write("a.txt", "one\n");
+    let big =
+        format!(r#"{{"id": "big", "name": "Read", "input": {{"file_path": "{}"}}}}"#, "x".repeat(10_000_000));
+    let bigger = "y".repeat(17 * 1024 * 1024);
+    let good = r#"{"id": "good", "name": "Read", "input": {"file_path": "a.txt"}}"#;
+    let ran = gripper(&workspace, &["run", "-"]).input([&*big, &*bigger, good].join("\n")).run();
+    let codes: Vec<Value> = ran.results().iter().map(|line| line["error_code"].clone()).collect();
+    assert_eq!(codes, [json!("too_large"), json!("invalid_input"), Value::Null]);
+}
+
+#[test]
+fn the_concurrency_limit_comes_from_the_environment() {
+    let workspace = Workspace::new();
+    workspace.write("a.txt", "one\n");
+    let read = ["tool", "Read", r#"{"file_path": "a.txt"}"#];
+    let ran = gripper(&workspace, &read).env("GRIPPER_MAX_TOOL_CONCURRENCY", "lots").run();
+    assert_eq!(ran.code, 0);
+    assert!(ran.stderr.contains("GRIPPER_MAX_TOOL_CONCURRENCY is \"lots\""), "{}", ran.stderr);
+}
+
+#[test]
+fn identical_failures_are_noted_then_refused() {
+    let workspace = Workspace::new();
+    let calls: Vec<String> = (1..=6)
+        .map(|n| {
+            json!({"id": format!("c{n}"), "name": "Read", "input": {"file_path": "none.txt"}}).to_string()
+        })
+        .collect();
+    let ran = gripper(&workspace, &["run", "-"]).input(calls.join("\n")).run();
+    let codes: Vec<Value> = ran.results().iter().map(|line| line["error_code"].clone()).collect();
+    assert_eq!(codes, ["not_found", "not_found", "not_found", "not_found", "repeated", "repeated"]);
+    assert!(ran.results()[1]["content"][0]["text"].as_str().unwrap().contains("has failed 2 times"));
+}
+
+#[test]
+fn oversized_results_are_kept_in_the_session_folder() {
+    let workspace = Workspace::new();
+    let todos: Vec<Value> =
+        (0..5_000).map(|n| json!({"content": format!("Task number {n}"), "status": "pending"})).collect();
+    let call = json!({"id": "c1", "name": "TodoWrite", "input": {"todos": todos}}).to_string();
+    let ran = gripper(&workspace, &["run", "-"]).input(call).run();
+    let words = ran.results()[0]["content"][0]["text"].as_str().unwrap().to_owned();
+    assert!(words.chars().count() < 32_000, "{}", words.chars().count());
+    let sessions = workspace.home().join(".gripper/sessions");
+    let stored = std::fs::read_dir(sessions).unwrap().next().unwrap().unwrap().path().join("results");
+    let file = std::fs::read_dir(stored).unwrap().next().unwrap().unwrap().path();
+    assert!(std::fs::read_to_string(file).unwrap().contains("Task number 2500"));
+    assert!(
+        words.contains("Task number 0")
+            && words.contains("Task number 4999")
+            && !words.contains("Task number 2500")
+    );
+}
+
+#[test]
+fn nowhere_to_write_stops_nothing() {
+    let workspace = Workspace::new();
+    workspace.write("a.txt", "one\n");
+    workspace.write("blocked", "a file where a folder should be");
+    let config = workspace.path("blocked").join("config");
+    let read = ["tool", "Read", r#"{"file_path": "a.txt"}"#];
+    let ran = gripper(&workspace, &read).env("GRIPPER_CONFIG_DIR", config).run();
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    assert!(ran.stderr.contains("warning: "), "{}", ran.stderr);
+    let ran = gripper(&workspace, &read).env("HOME", "").run();
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
+}
+
+#[test]
+fn the_audit_log_finds_any_changed_byte() {
+    let workspace = Workspace::new();
+    workspace.write("a.txt", "one\n");
+    for _ in 0..2 {
+        assert_eq!(run(&workspace, &["tool", "Read", r#"{"file_path": "a.txt"}"#]).code, 0);
+    }
+    let intact = run(&workspace, &["audit", "verify"]);
+    assert_eq!(
+        (intact.code, &*intact.stdout),
+        (0, "intact: 4 lines in 1 files\n"),
+        "{}",
+        intact.transcript()
+    );
+    let log = workspace.home().join(".gripper/audit/audit.jsonl");
+    let whole = std::fs::read(&log).unwrap();
+    let places = (0..whole.len()).step_by(97).chain([whole.len() - 2, whole.len() - 1]);
+    for at in places {
+        let mut changed = whole.clone();
+        changed[at] = if changed[at] == b'7' { b'8' } else { b'7' };
+        std::fs::write(&log, &changed).unwrap();
+        let ran = run(&workspace, &["audit", "verify"]);
+        assert_eq!(ran.code, 1, "byte {at} of {} was changed and not found", whole.len());
+        assert!(ran.stderr.starts_with("error: "), "{}", ran.stderr);
+    }
+    std::fs::write(&log, &whole).unwrap();
+    let json = run(&workspace, &["audit", "verify", "--json"]);
+    assert_eq!(serde_json::from_str::<Value>(&json.stdout).unwrap()["intact"], true);
+    assert_eq!(run(&Workspace::new(), &["audit", "verify"]).code, 2);
+}
+
+#[test]
+fn secrets_do_not_reach_the_audit_log() {
+    let workspace = Workspace::new();
+    let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+    let ran = run(&workspace, &["tool", "Read", &json!({ "file_path": format!("/x/{token}") }).to_string()]);
+    assert_eq!(ran.code, 3);
+    let log = std::fs::read_to_string(workspace.home().join(".gripper/audit/audit.jsonl")).unwrap();
+    assert!(!log.contains(&token) && log.contains("[redacted"), "{log}");
+}
+
+#[test]
+fn the_demo_shows_what_it_promises() {
+    let workspace = Workspace::new();
+    let ran = run(&workspace, &["demo"]);
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    for words in [
+        "✓ c1 Read",
+        "✗ c7 Read denied",
+        "the allow rule Read would settle it",
+        "✗ c8 Read hook_blocked",
+        "did you mean",
+        "did you mean Read?",
+        "who ran beside whom",
+        "intact",
+    ] {
+        assert!(ran.stdout.contains(words), "{words} is missing in\n{}", ran.stdout);
+    }
+    assert!(!workspace.home().join(".gripper").exists(), "the demo leaves nothing behind");
+}
+
+#[test]
+fn completions_for_each_shell() {
+    let workspace = Workspace::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = run(&workspace, &["completions", shell]);
+        assert_eq!(ran.code, 0);
+        assert!(ran.stdout.contains("gripper") && ran.stdout.contains("audit"), "{shell}");
+    }
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let workspace = Workspace::new();
+    workspace.write("a.txt", "one\n".repeat(2_000));
+    let calls: Vec<String> = (0..200)
+        .map(|n| {
+            json!({"id": format!("c{n}"), "name": "Read", "input": {"file_path": "a.txt", "limit": 1000 + n}})
+                .to_string()
+        })
+        .collect();
+    workspace.write("calls.jsonl", calls.join("\n"));
+    let mut command = gripper(&workspace, &["run", "calls.jsonl"]).into_command();
+    let mut child =
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&ended.stderr), "");
+    assert_eq!(ended.status.code(), Some(0));
+}
