@@ -31,7 +31,7 @@ const TIMELINE: usize = 48;
 #[derive(clap::Args)]
 pub(crate) struct Args {}
 
-pub(crate) async fn run(_args: Args, environment: &Environment) -> anyhow::Result<Exit> {
+pub(crate) async fn run(_args: Args, environment: Environment) -> anyhow::Result<Exit> {
     let folder = tempfile::Builder::new()
         .prefix("gripper-demo-")
         .tempdir()
@@ -43,11 +43,8 @@ pub(crate) async fn run(_args: Args, environment: &Environment) -> anyhow::Resul
         "{BOLD}gripper demo{BOLD:#} {DIM}a turn of ten calls on a temporary project{DIM:#}\n"
     ))?;
 
-    let environment = Environment {
-        config_dir: Some(root.join("home")),
-        cwd: Some(project.clone()),
-        ..environment.clone()
-    };
+    let environment =
+        Environment { config_dir: Some(root.join("home")), cwd: Some(project.clone()), ..environment };
     let flags = PolicyFlags::default();
     let policy = session::policy(&flags, &environment)?;
     let hooks = HookSet::new().before("keep-private", &["Read"], keep_private);

@@ -69,17 +69,24 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
     }
     match command {
         Command::Tools(args) => tools::run(&args, &environment),
-        Command::Tool(args) => block_on(tool::run(args, &environment)),
-        Command::Run(args) => block_on(run::run(args, &environment)),
+        Command::Tool(args) => block_on(tool::run(args, environment)),
+        Command::Run(args) => block_on(run::run(args, environment)),
         Command::Audit(args) => audit::run(&args, &environment),
-        Command::Demo(args) => block_on(demo::run(args, &environment)),
+        Command::Demo(args) => block_on(demo::run(args, environment)),
         Command::Completions(args) => completions::run(&args),
     }
 }
 
-fn block_on(work: impl Future<Output = anyhow::Result<Exit>>) -> anyhow::Result<Exit> {
+fn block_on(work: impl Future<Output = anyhow::Result<Exit>> + Send + 'static) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let outcome = runtime.block_on(work);
+    // On a worker of its own: from the outside every small call would wait for a thread to wake.
+    let outcome = match runtime.block_on(runtime.spawn(work)) {
+        Ok(outcome) => outcome,
+        Err(failed) => match failed.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(failed) => Err(failed.into()),
+        },
+    };
     // A tool stuck in a system call must not keep the process alive.
     runtime.shutdown_background();
     outcome

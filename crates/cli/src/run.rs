@@ -36,11 +36,11 @@ pub(crate) struct Args {
     policy: PolicyFlags,
 }
 
-pub(crate) async fn run(args: Args, environment: &Environment) -> anyhow::Result<Exit> {
+pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<Exit> {
     let human = args.human || (!args.json && std::io::stdout().is_terminal());
     let mut lines = open(&args.file)?;
-    let policy = session::policy(&args.policy, environment)?;
-    let session = session::open(&args.policy, environment, policy, |builder| builder)?;
+    let policy = session::policy(&args.policy, &environment)?;
+    let session = session::open(&args.policy, &environment, policy, |builder| builder)?;
     let turn = session.toolbox.turn();
     let mut screen = Screen::new(human);
     let mut tick = tokio::time::interval(Duration::from_millis(100));

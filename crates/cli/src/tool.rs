@@ -25,13 +25,13 @@ pub(crate) struct Args {
     policy: PolicyFlags,
 }
 
-pub(crate) async fn run(args: Args, environment: &Environment) -> anyhow::Result<Exit> {
+pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<Exit> {
     let text = if args.input == "-" { std::io::read_to_string(std::io::stdin())? } else { args.input };
     let input: Value = serde_json::from_str(&text).map_err(|error| {
         UsageError(format!("the input is not JSON: {error}; quote it, e.g. '{{\"file_path\": \"/tmp/a\"}}'"))
     })?;
-    let policy = session::policy(&args.policy, environment)?;
-    let session = session::open(&args.policy, environment, policy, |builder| builder)?;
+    let policy = session::policy(&args.policy, &environment)?;
+    let session = session::open(&args.policy, &environment, policy, |builder| builder)?;
     let turn = session.toolbox.turn();
     turn.submit(CallRequest::new("c1", &args.name, input));
     turn.close();

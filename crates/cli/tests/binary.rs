@@ -1,4 +1,10 @@
 //! The real binary, as a person or a script uses it.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a failed expectation is how tests fail"
+)]
 
 use gripper_testkit::{Binary, Ran, Workspace};
 use serde_json::{Value, json};

@@ -1,4 +1,10 @@
 //! A turn of a thousand calls: order exact, memory flat.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a failed expectation is how tests fail"
+)]
 
 use std::{
     io::{BufRead, BufReader, Write},

@@ -239,7 +239,7 @@ fn unsettled(request: &Request<'_>) -> Decision {
 }
 
 /// An ask, with the rule that would have made it needless.
-fn ask(request: &Request<'_>, by: By, reason: String) -> Decision {
+fn ask(request: &Request<'_>, by: By, reason: impl Into<Cow<'static, str>>) -> Decision {
     let mut decision = Decision::new(Behavior::Ask, by, reason);
     decision.suggestions.push(Suggestion { list: RuleList::Allow, rule: request.tool.to_owned() });
     decision

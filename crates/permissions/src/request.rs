@@ -1,6 +1,6 @@
 //! What a decision is asked about.
 
-use std::path::PathBuf;
+use std::{borrow::Cow, path::PathBuf};
 
 use serde::Serialize;
 
@@ -34,16 +34,16 @@ pub enum Opinion {
     #[default]
     None,
     /// Harmless by construction, with the reason.
-    Allow(String),
+    Allow(Cow<'static, str>),
     /// A person must see it; `firm` asks cannot be lifted by allow rules or bypass.
     Ask {
         /// Why.
-        reason: String,
+        reason: Cow<'static, str>,
         /// Whether nothing can lift it.
         firm: bool,
     },
     /// Must not be done, with the reason.
-    Deny(String),
+    Deny(Cow<'static, str>),
 }
 
 /// What the hooks before the call said, strictest answer first merged.

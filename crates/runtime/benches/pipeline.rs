@@ -1,5 +1,11 @@
 //! What the pipeline costs: no-op calls alone and together, a large input, a search over many
 //! deferred tools. `cargo bench -p gripper-runtime`; `-- --json` for machines.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a failed expectation is how tests fail"
+)]
 
 use std::{
     sync::Arc,
@@ -125,7 +131,7 @@ async fn searching(report: &mut Report) {
 
 /// Does what ToolSearch does; the tools crate is above this one.
 fn search_tool() -> Arc<dyn DynTool> {
-    Probe::new(
+    Probe::tool(
         "Search",
         Facts::DEFAULT,
         |_| gripper_runtime::Access::nothing(),

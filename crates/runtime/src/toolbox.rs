@@ -243,7 +243,7 @@ impl ToolboxBuilder {
     }
 }
 
-/// Keeps nothing: a folder without a name cannot be made, so oversized results are only shortened.
+/// Keeps nothing: without a folder to store them in, oversized results are only shortened.
 fn nowhere() -> ResultsStore {
     ResultsStore::new(PathBuf::new(), StoreLimits::default())
 }

@@ -1,4 +1,10 @@
 //! The five stages: what stops a call, what changes it, what is said about it.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a failed expectation is how tests fail"
+)]
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,7 +32,7 @@ fn code(result: &CallResult) -> &'static str {
 
 /// Echoes its input.
 fn echo(name: &'static str) -> Arc<dyn DynTool> {
-    Probe::new(
+    Probe::tool(
         name,
         Facts::DEFAULT,
         |_| Access::nothing(),
@@ -503,7 +509,7 @@ async fn the_newest_deny_counts_right_before_execution() {
     // A hook that adds a deny while it runs: the decision came before, the check comes after.
     let holder: Arc<std::sync::Mutex<Option<Arc<Toolbox>>>> = Arc::default();
     let held = holder.clone();
-    let opinion = Probe::new(
+    let opinion = Probe::tool(
         "Echo",
         Facts { interrupt: Interrupt::Cancel, ..Facts::DEFAULT },
         move |_| {

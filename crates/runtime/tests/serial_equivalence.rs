@@ -1,4 +1,10 @@
 //! Whatever runs at once, results and final state equal those of running the calls one by one.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a failed expectation is how tests fail"
+)]
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

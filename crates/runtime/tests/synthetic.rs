@@ -1,4 +1,10 @@
 //! Every result that no tool made, and that every submitted call has exactly one result.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a failed expectation is how tests fail"
+)]
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,7 +35,7 @@ fn forever() -> Duration {
 /// Fails at once; a failure takes followers along.
 fn command(name: &'static str, access: Access) -> Arc<dyn DynTool> {
     let facts = Facts { failure_spreads: true, ..Facts::DEFAULT };
-    Probe::new(
+    Probe::tool(
         name,
         facts,
         move |_| access.clone(),
@@ -70,7 +76,7 @@ async fn panic() {
 
 #[tokio::test]
 async fn a_panic_in_a_declaration_is_contained_too() {
-    let tool = Probe::new(
+    let tool = Probe::tool(
         "Odd",
         Facts::DEFAULT,
         |input| {
@@ -101,7 +107,7 @@ async fn cancel_stops_running_and_queued_and_whatever_comes_after() {
 #[tokio::test(start_paused = true)]
 async fn an_interrupt_spares_what_must_not_be_cut() {
     let slow = Facts { interrupt: Interrupt::Block, ..Facts::DEFAULT };
-    let commit = Probe::new(
+    let commit = Probe::tool(
         "Commit",
         slow,
         |_| Access::nothing(),
@@ -164,7 +170,7 @@ async fn discard_emits_nothing_more_and_accounts_for_every_call() {
 async fn dropping_a_turn_stops_its_calls() {
     let (sender, receiver) = tokio::sync::oneshot::channel::<()>();
     let sender = std::sync::Mutex::new(Some(sender));
-    let tool = Probe::new(
+    let tool = Probe::tool(
         "Holds",
         Facts::DEFAULT,
         |_| Access::nothing(),
@@ -189,7 +195,7 @@ async fn dropping_a_turn_stops_its_calls() {
 async fn a_stopped_tool_that_does_not_listen_is_dropped() {
     let (sender, receiver) = tokio::sync::oneshot::channel::<()>();
     let sender = std::sync::Mutex::new(Some(sender));
-    let tool = Probe::new(
+    let tool = Probe::tool(
         "Deaf",
         Facts::DEFAULT,
         |_| Access::nothing(),

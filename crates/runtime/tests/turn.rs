@@ -1,4 +1,10 @@
 //! Order, overlap, limits and streaming of a turn.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a failed expectation is how tests fail"
+)]
 
 use std::{
     sync::{
@@ -33,7 +39,7 @@ async fn safe_calls_truly_overlap_while_a_conflicting_one_waits() {
     // would deadlock if it overtook, and would break the meeting if it ran beside them.
     let order = Arc::new(std::sync::Mutex::new(Vec::new()));
     let log = order.clone();
-    let writer = Probe::new(
+    let writer = Probe::tool(
         "Writer",
         Facts::DEFAULT,
         |_| Access::unknown(),
@@ -44,7 +50,7 @@ async fn safe_calls_truly_overlap_while_a_conflicting_one_waits() {
     );
     let log = order.clone();
     let barrier = Arc::new(tokio::sync::Barrier::new(5));
-    let meet = Probe::new(
+    let meet = Probe::tool(
         "Meet",
         Facts::DEFAULT,
         |_| Access::concurrency_safe(),
@@ -73,7 +79,7 @@ async fn safe_calls_truly_overlap_while_a_conflicting_one_waits() {
 async fn a_call_starts_before_the_last_block_is_submitted() {
     let (started, wait_started) = oneshot::channel::<()>();
     let started = std::sync::Mutex::new(Some(started));
-    let tool = Probe::new(
+    let tool = Probe::tool(
         "Early",
         Facts::DEFAULT,
         |_| Access::nothing(),
@@ -102,7 +108,7 @@ async fn a_call_starts_before_the_last_block_is_submitted() {
 async fn no_more_than_the_limit_run_at_once() {
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let seen = most.clone();
-    let tool = Probe::new(
+    let tool = Probe::tool(
         "Count",
         Facts::DEFAULT,
         |_| Access::nothing(),
@@ -127,7 +133,7 @@ async fn no_more_than_the_limit_run_at_once() {
 async fn progress_comes_at_once_and_results_in_order() {
     let release = Arc::new(Notify::new());
     let gate = release.clone();
-    let slow = Probe::new(
+    let slow = Probe::tool(
         "Slow",
         Facts::DEFAULT,
         |_| Access::nothing(),
@@ -139,7 +145,7 @@ async fn progress_comes_at_once_and_results_in_order() {
             })
         },
     );
-    let chatty = Probe::new(
+    let chatty = Probe::tool(
         "Chatty",
         Facts::DEFAULT,
         |_| Access::nothing(),
@@ -173,7 +179,7 @@ async fn progress_comes_at_once_and_results_in_order() {
 
 #[tokio::test]
 async fn a_flood_of_progress_stays_bounded() {
-    let tool = Probe::new(
+    let tool = Probe::tool(
         "Flood",
         Facts::DEFAULT,
         |_| Access::nothing(),
@@ -206,7 +212,7 @@ async fn a_flood_of_progress_stays_bounded() {
 async fn different_files_are_edited_at_once_and_one_file_in_order() {
     let world = World::default();
     let met = Arc::new(tokio::sync::Barrier::new(2));
-    let edit = Probe::new(
+    let edit = Probe::tool(
         "Edit",
         Facts::DEFAULT,
         |input| Access::nothing().uses(Resource::Path(input["file"].as_str().unwrap().into()), Use::Write),

@@ -55,7 +55,7 @@ pub struct Probe {
 
 impl Probe {
     /// A tool that touches what `access` says, allowed without asking.
-    pub fn new(
+    pub fn tool(
         name: &'static str,
         facts: Facts,
         access: impl Fn(&Value) -> Access + Send + Sync + 'static,
@@ -81,13 +81,13 @@ impl Probe {
 
     /// A tool that returns at once and touches nothing.
     pub fn noop(name: &'static str) -> Arc<dyn DynTool> {
-        Self::new(name, Facts::DEFAULT, |_| Access::nothing(), |_, _| Box::pin(async { Ok(text("ok")) }))
+        Self::tool(name, Facts::DEFAULT, |_| Access::nothing(), |_, _| Box::pin(async { Ok(text("ok")) }))
     }
 
     /// A tool that waits until `parties` calls of it run at once.
     pub fn barrier(name: &'static str, parties: usize) -> Arc<dyn DynTool> {
         let barrier = Arc::new(Barrier::new(parties));
-        Self::new(
+        Self::tool(
             name,
             Facts::DEFAULT,
             |_| Access::concurrency_safe(),
@@ -104,12 +104,12 @@ impl Probe {
     /// A tool that never returns, whatever it is told.
     pub fn stuck(name: &'static str, interrupt: Interrupt, time_limit: Duration) -> Arc<dyn DynTool> {
         let facts = Facts { interrupt, time_limit, ..Facts::DEFAULT };
-        Self::new(name, facts, |_| Access::nothing(), |_, _| Box::pin(std::future::pending()))
+        Self::tool(name, facts, |_| Access::nothing(), |_, _| Box::pin(std::future::pending()))
     }
 
     /// A tool that panics.
     pub fn panics(name: &'static str) -> Arc<dyn DynTool> {
-        Self::new(
+        Self::tool(
             name,
             Facts::DEFAULT,
             |_| Access::nothing(),
@@ -119,7 +119,7 @@ impl Probe {
 
     /// A tool that asks for these session effects.
     pub fn effects(name: &'static str, access: Access, effects: Vec<SessionEffect>) -> Arc<dyn DynTool> {
-        Self::new(
+        Self::tool(
             name,
             Facts::DEFAULT,
             move |_| access.clone(),
@@ -133,7 +133,7 @@ impl Probe {
     /// A tool whose result is as long as `{"chars": N}` says.
     pub fn wordy(name: &'static str, bound: ResultBound) -> Arc<dyn DynTool> {
         let facts = Facts { bound, ..Facts::DEFAULT };
-        Self::new(
+        Self::tool(
             name,
             facts,
             |_| Access::nothing(),
@@ -150,7 +150,7 @@ impl Probe {
     /// order shows. `spreads`: a failure takes followers along.
     pub fn on_world(name: &'static str, world: World, spreads: bool) -> Arc<dyn DynTool> {
         let facts = Facts { failure_spreads: spreads, ..Facts::DEFAULT };
-        Self::new(name, facts, world_access, move |input, call| {
+        Self::tool(name, facts, world_access, move |input, call| {
             let world = world.clone();
             Box::pin(async move { touch(&world, input, call).await })
         })

@@ -1,4 +1,10 @@
 //! The repository keeps its own house rules: see `gripper_testkit::tidy`.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a failed expectation is how tests fail"
+)]
 
 use std::path::Path;
 

@@ -3,6 +3,12 @@
 //! table of ratios.
 //!
 //! `READ_BENCH_MIB` sets the size of the large file, 256 MiB unless given.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a failed expectation is how tests fail"
+)]
 
 use std::fmt::Write as _;
 use std::fs::File;

@@ -1,4 +1,10 @@
 //! Every tool folder is checked the same way: its schema file is up to date and its cases hold.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a failed expectation is how tests fail"
+)]
 
 use std::{path::PathBuf, sync::Arc};
 

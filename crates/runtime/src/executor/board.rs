@@ -5,7 +5,8 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use tokio::{task::AbortHandle, time::Instant};
+use futures::future::AbortHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -196,7 +197,9 @@ impl<J> Board<J> {
         if !mine.read_only && open.any(|&other| self.takes_along(&self.at(other).entry.footprint, mine)) {
             return true;
         }
-        let mut earlier = self.active.iter().chain(&self.queued).filter(|&&other| other < number);
+        // The queue is in order, so what stands before this call is at its front.
+        let queued = self.queued.iter().take_while(|&&other| other < number);
+        let mut earlier = self.active.iter().filter(|&&other| other < number).chain(queued);
         earlier.any(|&other| {
             let other = &self.at(other).entry;
             other.unsettled || other.footprint.conflicts(&mine.footprint)
@@ -339,7 +342,7 @@ impl<J> Board<J> {
         self.spread_ready();
     }
 
-    /// Ways to end the tasks of running calls that were told to stop; each is given out once.
+    /// Ways to drop the futures of running calls that were told to stop; each is given out once.
     pub(crate) fn take_told(&mut self) -> Vec<AbortHandle> {
         let told = std::mem::take(&mut self.told);
         told.into_iter().filter_map(|number| self.slot(number)?.abort.clone()).collect()

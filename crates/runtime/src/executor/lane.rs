@@ -7,12 +7,19 @@ use tokio_util::sync::CancellationToken;
 
 use super::turn::Core;
 use crate::{
-    access::Footprint, event::Event, guard::Key, registry::Pool, sync::lock, tool::Progress, toolbox::Toolbox,
+    access::Footprint,
+    event::Event,
+    guard::Key,
+    registry::Pool,
+    sync::lock,
+    tool::{Progress, ProgressSink},
+    toolbox::Toolbox,
 };
 
 /// A running call's way to its turn.
-#[derive(Clone)]
-pub(crate) struct Lane {
+pub(crate) struct Lane(pub(super) Arc<Way>);
+
+pub(super) struct Way {
     pub(super) core: Arc<Core>,
     pub(super) number: usize,
     pub(super) call_id: Arc<str>,
@@ -23,62 +30,69 @@ pub(crate) struct Lane {
 
 impl Lane {
     pub(crate) fn toolbox(&self) -> &Toolbox {
-        &self.core.toolbox
+        &self.0.core.toolbox
     }
 
     pub(crate) fn pool(&self) -> &Arc<Pool> {
-        &self.core.pool
+        &self.0.core.pool
     }
 
     pub(crate) fn turn_id(&self) -> &Arc<str> {
-        &self.core.id
+        &self.0.core.id
     }
 
     pub(crate) fn call_id(&self) -> &Arc<str> {
-        &self.call_id
+        &self.0.call_id
     }
 
     /// The tool's name as the model wrote it.
     pub(crate) fn tool(&self) -> &Arc<str> {
-        &self.tool
+        &self.0.tool
     }
 
     /// Set when the call should stop. Its outcome is settled by then.
     pub(crate) fn cancel(&self) -> &CancellationToken {
-        &self.cancel
+        &self.0.cancel
     }
 
     /// How often this very call has failed, if that is reason not to try again.
     pub(crate) fn failed_too_often(&self) -> Option<u32> {
-        lock(&self.core.toolbox.guard).refuses(self.key)
+        lock(&self.0.core.toolbox.guard).refuses(self.0.key)
     }
 
     pub(crate) fn event(&self, event: Event) {
-        self.core.post(event);
+        self.0.core.post(event);
     }
 
-    pub(crate) fn progress(&self, progress: Progress) {
-        if !self.cancel.is_cancelled() {
-            self.core.post(Event::Progress { call_id: self.call_id.clone(), progress });
-        }
+    /// Where the tool's progress goes.
+    pub(crate) fn reporter(&self) -> Arc<dyn ProgressSink> {
+        self.0.clone()
     }
 
     /// The tool is about to run; its time counts from now.
     pub(crate) fn executing(&self, summary: String, limit: Duration) {
-        self.core.executing(self.number, Instant::now() + limit);
-        self.core.post(Event::Started { call_id: self.call_id.clone(), summary });
+        self.0.core.executing(self.0.number, Instant::now() + limit);
+        self.0.core.post(Event::Started { call_id: self.0.call_id.clone(), summary });
     }
 
     /// Says what the call touches after all, and waits until no earlier call is in the way.
     pub(crate) async fn settle(&self, footprint: &Footprint) {
         loop {
-            let ended = self.core.call_ended.notified();
+            let ended = self.0.core.call_ended.notified();
             tokio::pin!(ended);
             ended.as_mut().enable();
-            if self.core.settle(self.number, footprint) {
+            if self.0.core.settle(self.0.number, footprint) {
                 return;
             }
             ended.await;
+        }
+    }
+}
+
+impl ProgressSink for Way {
+    fn take(&self, progress: Progress) {
+        if !self.cancel.is_cancelled() {
+            self.core.post(Event::Progress { call_id: self.call_id.clone(), progress });
         }
     }
 }

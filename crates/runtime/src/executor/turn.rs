@@ -6,13 +6,17 @@ use std::{
     sync::Arc,
 };
 
-use futures::FutureExt;
+use futures::{
+    FutureExt,
+    future::{AbortHandle, AbortRegistration, Abortable, Aborted},
+};
 use tokio::{sync::Notify, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Lane,
     board::{Board, Entry, Stop},
+    lane::Way,
 };
 use crate::{
     access::Footprint,
@@ -46,7 +50,7 @@ pub(super) struct Core {
     state: Mutex<State>,
 }
 
-type Job = Result<Admitted, ToolError>;
+type Job = Result<Box<Admitted>, ToolError>;
 
 struct State {
     board: Board<Job>,
@@ -246,39 +250,57 @@ impl Core {
 
     /// Gives out what is ready and starts what may start.
     fn advance(self: &Arc<Self>, state: &mut State) {
+        self.give_out(state);
+        while let Some(run) = self.start_next(state) {
+            tokio::spawn(self.clone().work_off(run));
+        }
+        self.drop_after_grace(state);
+        self.news.notify_one();
+    }
+
+    fn give_out(&self, state: &mut State) {
         while let Some((number, outcome)) = state.board.next_outcome() {
             let result = Arc::new(self.seal(state, number, outcome));
             state.errors += usize::from(result.is_error);
             self.put(state, Event::Result(result));
         }
         state.board.drop_front();
-        while let Some((number, job)) = state.board.start_next() {
-            self.spawn(state, number, job);
-        }
-        self.drop_after_grace(state);
-        self.news.notify_one();
     }
 
-    fn spawn(self: &Arc<Self>, state: &mut State, number: usize, job: Job) {
-        let Some(slot) = state.board.slot(number) else { return };
-        let lane = Lane {
+    /// The next call that may start, if any.
+    fn start_next(self: &Arc<Self>, state: &mut State) -> Option<Run> {
+        let (number, job) = state.board.start_next()?;
+        let slot = state.board.slot(number)?;
+        let (abort, registration) = AbortHandle::new_pair();
+        slot.abort = Some(abort);
+        let lane = Lane(Arc::new(Way {
             core: self.clone(),
             number,
             call_id: slot.entry.call_id.clone(),
             tool: slot.entry.tool.clone(),
             key: slot.entry.key,
             cancel: slot.cancel.clone(),
-        };
-        let task = tokio::spawn(async move {
-            // Dropped with the task if that is aborted: the board hears of the end either way.
-            let ending = Ending { lane: &lane, outcome: None };
-            let outcome = AssertUnwindSafe(pipeline::run_call(&lane, job)).catch_unwind().await;
-            ending.with(outcome.unwrap_or_else(|panic| {
-                let error = pipeline::panicked(&lane.tool, panic.as_ref());
-                pipeline::synthetic(lane.call_id.clone(), lane.tool.clone(), error)
-            }));
-        });
-        slot.abort = Some(task.abort_handle());
+        }));
+        Some(Run { lane, job, registration })
+    }
+
+    /// Runs a call, and after it whatever may start then: a task is reused rather than made anew
+    /// for each of many small calls.
+    async fn work_off(self: Arc<Self>, first: Run) {
+        let mut next = Some(first);
+        while let Some(Run { lane, job, registration }) = next {
+            let call = AssertUnwindSafe(Box::pin(pipeline::run_call(&lane, job))).catch_unwind();
+            let outcome = match Abortable::new(call, registration).await {
+                Ok(Ok(outcome)) => Some(outcome),
+                Ok(Err(panic)) => {
+                    let error = pipeline::panicked(lane.tool(), panic.as_ref());
+                    Some(pipeline::synthetic(lane.call_id().clone(), lane.tool().clone(), error))
+                }
+                // Stopped and given up on; its outcome was settled when it was told to stop.
+                Err(Aborted) => None,
+            };
+            next = self.finish(&lane, outcome);
+        }
     }
 
     /// Last touches at the moment a result comes out: loop guard, budget, effects.
@@ -357,20 +379,24 @@ impl Core {
         free
     }
 
-    fn finish(self: &Arc<Self>, lane: &Lane, outcome: Option<Outcome>) {
+    /// Takes a call's outcome in. Gives the next call that may start to the caller's own task.
+    fn finish(self: &Arc<Self>, lane: &Lane, outcome: Option<Outcome>) -> Option<Run> {
         let mut state = lock(&self.state);
         if let Some(outcome) = &outcome {
             let finished = Event::Finished {
-                call_id: lane.call_id.clone(),
+                call_id: lane.call_id().clone(),
                 is_error: outcome.result.is_error,
                 duration: outcome.result.duration,
             };
             self.put(&mut state, finished);
         }
-        state.board.finish(lane.number, outcome);
+        state.board.finish(lane.0.number, outcome);
+        self.give_out(&mut state);
+        let next = self.start_next(&mut state);
         self.advance(&mut state);
         drop(state);
         self.call_ended.notify_waiters();
+        next
     }
 
     fn expire(self: &Arc<Self>) {
@@ -408,7 +434,7 @@ impl Core {
         left
     }
 
-    /// A stopped tool may tidy up for a moment; then its task is dropped.
+    /// A stopped tool may tidy up for a moment; then its future is dropped.
     fn drop_after_grace(&self, state: &mut State) {
         let handles = state.board.take_told();
         if handles.is_empty() {
@@ -418,28 +444,17 @@ impl Core {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 tokio::time::sleep(grace).await;
-                handles.iter().for_each(tokio::task::AbortHandle::abort);
+                handles.iter().for_each(AbortHandle::abort);
             });
         } else {
-            handles.iter().for_each(tokio::task::AbortHandle::abort);
+            handles.iter().for_each(AbortHandle::abort);
         }
     }
 }
 
-/// Tells the board that a task is over, whichever way.
-struct Ending<'a> {
-    lane: &'a Lane,
-    outcome: Option<Outcome>,
-}
-
-impl Ending<'_> {
-    fn with(mut self, outcome: Outcome) {
-        self.outcome = Some(outcome);
-    }
-}
-
-impl Drop for Ending<'_> {
-    fn drop(&mut self) {
-        self.lane.core.finish(self.lane, self.outcome.take());
-    }
+/// A call that is about to run.
+struct Run {
+    lane: Lane,
+    job: Job,
+    registration: AbortRegistration,
 }

@@ -56,15 +56,19 @@ impl Outcome {
 }
 
 /// Stages 1 and 2, at submission.
-pub(crate) fn admit(toolbox: &Toolbox, pool: &Pool, request: CallRequest) -> Result<Admitted, ToolError> {
+pub(crate) fn admit(
+    toolbox: &Toolbox,
+    pool: &Pool,
+    request: CallRequest,
+) -> Result<Box<Admitted>, ToolError> {
     let tool = enabled(pool, &request.name)?;
     let input = validate(tool.as_ref(), request.input, toolbox.settings.input_limit)?;
     let access = tool.access(&input, &toolbox.place());
-    Ok(Admitted { tool, input, access })
+    Ok(Box::new(Admitted { tool, input, access }))
 }
 
 /// Stages 3 to 5, when nothing earlier stands in the way.
-pub(crate) async fn run_call(lane: &Lane, admitted: Result<Admitted, ToolError>) -> Outcome {
+pub(crate) async fn run_call(lane: &Lane, admitted: Result<Box<Admitted>, ToolError>) -> Outcome {
     let started = Instant::now();
     let permit = match admitted {
         Err(error) => Err(error),
@@ -83,7 +87,7 @@ pub(crate) async fn run_call(lane: &Lane, admitted: Result<Admitted, ToolError>)
 }
 
 /// Stages 3 and 4: what must be true before the tool may run.
-async fn prepare(lane: &Lane, admitted: Admitted) -> Result<Permit, ToolError> {
+async fn prepare(lane: &Lane, admitted: Box<Admitted>) -> Result<Permit, ToolError> {
     repeated(lane, &admitted)?;
     let hooked = hooks(lane, admitted).await?;
     permission(lane, hooked).await
@@ -147,18 +151,25 @@ pub(crate) fn refusal(failures: u32) -> ToolError {
 
 /// A call that hooks have seen.
 struct Hooked {
-    admitted: Admitted,
+    admitted: Box<Admitted>,
     opinion: Option<HookOpinion>,
     notes: Vec<String>,
 }
 
 /// Stage 3: hooks may block, decide, rewrite or add to the result.
-async fn hooks(lane: &Lane, mut admitted: Admitted) -> Result<Hooked, ToolError> {
+///
+/// What few calls need is boxed here and below: the future of a call is copied several times
+/// before it runs, so its size is most of what a call costs.
+async fn hooks(lane: &Lane, admitted: Box<Admitted>) -> Result<Hooked, ToolError> {
+    if lane.toolbox().hooks.interested(&admitted.tool.spec().name) {
+        return Box::pin(run_hooks(lane, admitted)).await;
+    }
+    Ok(Hooked { admitted, opinion: None, notes: Vec::new() })
+}
+
+async fn run_hooks(lane: &Lane, mut admitted: Box<Admitted>) -> Result<Hooked, ToolError> {
     let toolbox = lane.toolbox();
     let name = admitted.tool.spec().name.clone();
-    if !toolbox.hooks.interested(&name) {
-        return Ok(Hooked { admitted, opinion: None, notes: Vec::new() });
-    }
     let call = BeforeCall { call_id: lane.call_id(), tool: &name, input: admitted.input.value() };
     let before = toolbox.hooks.before(call).await;
     for run in before.runs {
@@ -208,11 +219,13 @@ fn rewritten(
 
 /// A call that may run, and the policy that says so.
 struct Permit {
-    admitted: Admitted,
+    admitted: Box<Admitted>,
     policy: Arc<Policy>,
     place: Arc<Place>,
     opinion: Option<HookOpinion>,
     notes: Vec<String>,
+    /// The approver changed the input.
+    edited: bool,
 }
 
 /// Stage 4: may it be done? An ask goes to the approver.
@@ -225,17 +238,20 @@ async fn permission(lane: &Lane, hooked: Hooked) -> Result<Permit, ToolError> {
     let policy = toolbox.policy();
     let decision = judge(&admitted, &policy, opinion.as_ref());
     lane.event(decision_event(lane, &decision));
+    let mut edited = false;
     match decision.behavior {
         Behavior::Allow => {}
         Behavior::Deny => return Err(denied(&decision)),
         Behavior::Ask => {
-            if let Some(input) = ask::ask(lane, &admitted, opinion.as_ref(), decision).await? {
+            let asking = ask::ask(lane, &admitted, opinion.as_ref(), decision);
+            if let Some(input) = Box::pin(asking).await? {
                 rewritten(lane, &mut admitted, input, "approver", RewriteTrust::Revalidate)?;
-                lane.settle(admitted.access.footprint()).await;
+                Box::pin(lane.settle(admitted.access.footprint())).await;
+                edited = true;
             }
         }
     }
-    Ok(Permit { admitted, policy, place, opinion, notes })
+    Ok(Permit { admitted, policy, place, opinion, notes, edited })
 }
 
 fn judge(admitted: &Admitted, policy: &Policy, hook: Option<&HookOpinion>) -> Decision {
@@ -266,20 +282,15 @@ fn denied(decision: &Decision) -> ToolError {
 /// Stage 5: run it, under a deadline, with progress and a way to stop it.
 async fn execute(lane: &Lane, permit: Permit) -> Outcome {
     let toolbox = lane.toolbox();
-    let Permit { admitted, policy, place, opinion, notes } = permit;
+    let Permit { admitted, policy, place, opinion, notes, edited } = permit;
     let tool = admitted.tool.as_ref();
     if lane.cancel().is_cancelled() {
         return failure(lane, stopped());
     }
-    // A deny added while hooks ran or a person thought still counts, and so does one that an
-    // edited input runs into.
-    let now = judge(&admitted, &toolbox.policy(), opinion.as_ref());
-    if now.behavior == Behavior::Deny {
-        lane.event(decision_event(lane, &now));
-        return failure(lane, denied(&now));
+    if let Some(denial) = denied_since(lane, &admitted, &policy, opinion.as_ref(), edited) {
+        return failure(lane, denial);
     }
     lane.executing(tool.summary(&admitted.input), tool.time_limit(&admitted.input));
-    let reporter = lane.clone();
     let call = Call {
         id: lane.call_id().clone(),
         turn: lane.turn_id().clone(),
@@ -288,7 +299,7 @@ async fn execute(lane: &Lane, permit: Permit) -> Outcome {
         place,
         policy,
         pool: lane.pool().clone(),
-        progress: ProgressSender::new(move |progress| reporter.progress(progress)),
+        progress: ProgressSender::new(lane.reporter()),
         cancel: lane.cancel().clone(),
     };
     let ran = AssertUnwindSafe(tool.run(&admitted.input, &call)).catch_unwind().await;
@@ -298,6 +309,25 @@ async fn execute(lane: &Lane, permit: Permit) -> Outcome {
     after(lane, &admitted, notes, &mut outcome).await;
     bound(toolbox, &mut outcome);
     outcome
+}
+
+/// A deny added while a person thought still counts, and so does one that an edited input runs into.
+fn denied_since(
+    lane: &Lane,
+    admitted: &Admitted,
+    judged_by: &Arc<Policy>,
+    opinion: Option<&HookOpinion>,
+    edited: bool,
+) -> Option<ToolError> {
+    let policy = lane.toolbox().policy();
+    if !edited && Arc::ptr_eq(&policy, judged_by) {
+        return None;
+    }
+    let decision = judge(admitted, &policy, opinion);
+    (decision.behavior == Behavior::Deny).then(|| {
+        lane.event(decision_event(lane, &decision));
+        denied(&decision)
+    })
 }
 
 /// A panic as an error for the model; the process goes on.

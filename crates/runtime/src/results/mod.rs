@@ -95,15 +95,11 @@ pub struct ResultsStore {
 }
 
 impl ResultsStore {
-    /// A store in `folder`, which is created when the first result is stored.
+    /// A store in `folder`, which is created when the first result is stored. With an empty path nothing is ever
+    /// stored and results are only shortened.
     #[must_use]
     pub fn new(folder: PathBuf, limits: StoreLimits) -> Self {
         Self { folder, limits, used: Mutex::new(None) }
-    }
-
-    /// Keeps nothing: oversized results are only shortened.
-    pub(crate) fn nowhere() -> Self {
-        Self::new(PathBuf::new(), StoreLimits::default())
     }
 
     /// Bounds `text` to `max_chars` characters plus a note, storing the whole text in a file named after

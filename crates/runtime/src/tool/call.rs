@@ -68,16 +68,20 @@ pub struct Progress {
 
 /// Takes progress from a call to whoever watches the turn.
 #[derive(Clone)]
-pub struct ProgressSender(Arc<dyn Fn(Progress) + Send + Sync>);
+pub struct ProgressSender(Arc<dyn ProgressSink>);
+
+/// The other end of a [`ProgressSender`].
+pub(crate) trait ProgressSink: Send + Sync {
+    fn take(&self, progress: Progress);
+}
 
 impl ProgressSender {
-    /// Sends through a function.
-    pub fn new(send: impl Fn(Progress) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(send))
+    pub(crate) fn new(sink: Arc<dyn ProgressSink>) -> Self {
+        Self(sink)
     }
 
     /// Reports. Cheap; intermediate reports may be dropped when the watcher is slow.
     pub fn report(&self, progress: Progress) {
-        (self.0)(progress);
+        self.0.take(progress);
     }
 }

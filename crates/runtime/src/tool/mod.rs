@@ -24,6 +24,7 @@ use crate::{
     schema::{InputSchema, Problem, SchemaRefused},
 };
 
+pub(crate) use call::ProgressSink;
 pub use call::{Agent, Call, Progress, ProgressSender};
 pub use erased::erase;
 pub use facts::{Audience, Background, Facts, Interrupt, Kind, Loading, ResultBound};
