@@ -20,7 +20,7 @@ use crate::{
 /// Longest line; calls over their own limit but under this get a proper result.
 const LONGEST_LINE: usize = 16 * 1024 * 1024;
 /// Calls taken in before their results are out. Keeps memory flat however long the file is.
-const WINDOW: usize = 256;
+const WINDOW: usize = 64;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {

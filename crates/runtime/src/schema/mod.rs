@@ -1,12 +1,17 @@
 //! The schema of a tool's input: kept within bounds, compiled once, and used to repair what can be
 //! repaired without loss and to say everything that is wrong with the rest.
 //!
-//! ```ignore
-//! let schema = InputSchema::external(schema_from_server)?;
-//! let repaired = schema.coerce(&mut input);
-//! if let Err(problems) = schema.check(&input) {
-//!     return describe("Grep", &problems);
-//! }
+//! ```
+//! use gripper_runtime::schema::{InputSchema, describe};
+//! use serde_json::json;
+//!
+//! let schema = json!({"type": "object", "properties": {"limit": {"type": "integer"}}, "additionalProperties": false});
+//! let schema = InputSchema::external(schema)?;
+//! let mut input = json!({"limit": "5", "pth": "src"});
+//! assert_eq!(schema.coerce(&mut input)[0].path, "/limit");
+//! let problems = schema.check(&input).unwrap_err();
+//! assert!(describe("Grep", &problems).contains("/pth: unknown field"));
+//! # Ok::<(), gripper_runtime::schema::SchemaRefused>(())
 //! ```
 
 mod bounds;

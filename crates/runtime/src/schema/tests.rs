@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 use rstest::rstest;
 use schemars::{JsonSchema, schema_for};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::*;
@@ -8,9 +9,8 @@ use super::*;
 mod hostile;
 
 /// A built-in tool's input as such types are really written.
-#[derive(JsonSchema)]
+#[derive(JsonSchema, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-#[allow(dead_code)]
 struct Input {
     file_path: String,
     limit: Option<u32>,
@@ -28,8 +28,7 @@ struct Input {
     slug: Option<String>,
 }
 
-#[derive(JsonSchema)]
-#[allow(dead_code)]
+#[derive(JsonSchema, Deserialize, Serialize)]
 enum Mode {
     /// Everything.
     #[serde(rename = "content")]
@@ -39,17 +38,15 @@ enum Mode {
     Count,
 }
 
-#[derive(JsonSchema)]
+#[derive(JsonSchema, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-#[allow(dead_code)]
 struct Range {
     start: u32,
     end: u32,
 }
 
-#[derive(JsonSchema)]
+#[derive(JsonSchema, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-#[allow(dead_code)]
 enum Target {
     Line { number: u32 },
     Text { pattern: String, regex: bool },
@@ -57,6 +54,17 @@ enum Target {
 
 fn typed() -> InputSchema {
     InputSchema::trusted(schema_for!(Input).to_value())
+}
+
+#[test]
+fn what_fits_the_schema_is_what_the_type_takes() {
+    let input = json!({
+        "file_path": "a", "limit": 5, "ratio": 0.5, "replace_all": true, "tags": ["x"], "lines": [1],
+        "mode": "count", "range": {"start": 1, "end": 2}, "target": {"kind": "line", "number": 3}, "slug": "abc",
+    });
+    typed().check(&input).unwrap();
+    let taken: Input = serde_json::from_value(input.clone()).unwrap();
+    assert_eq!(serde_json::to_value(taken).unwrap(), input);
 }
 
 fn foreign(schema: Value) -> InputSchema {
