@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     exit::{Exit, UsageError},
-    show,
+    show::{self, GOOD, NOTE},
 };
 
 #[derive(clap::Args)]
@@ -39,19 +39,23 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<Exit
     let verdict = audit::verify(&path);
     if *json {
         let object = match &verdict {
-            Ok(report) => json!({ "intact": true, "lines": report.lines, "files": report.files }),
+            Ok(report) => {
+                json!({ "intact": true, "lines": report.lines, "files": report.files, "notes": report.notes })
+            }
             Err(damage) => json!({ "intact": false, "damage": damage.to_string() }),
         };
         writeln!(std::io::stdout(), "{object}")?;
     } else {
         match &verdict {
-            Ok(report) => show::line(&format!(
-                "{}intact{}: {} lines in {} files",
-                show::GOOD,
-                show::GOOD.render_reset(),
-                report.lines,
-                report.files
-            ))?,
+            Ok(report) => {
+                show::line(&format!(
+                    "{GOOD}intact{GOOD:#}: {} lines in {} files",
+                    report.lines, report.files
+                ))?;
+                for note in &report.notes {
+                    show::line(&format!("{NOTE}note:{NOTE:#} {}", show::safe(note)))?;
+                }
+            }
             Err(damage) => show::error(&damage.to_string()),
         }
     }

@@ -254,6 +254,22 @@ fn identical_failures_are_noted_then_refused() {
 }
 
 #[test]
+fn identical_reads_are_noted() {
+    let workspace = Workspace::new();
+    workspace.write("a.txt", "one\n");
+    let calls: Vec<String> = (1..=3)
+        .map(|n| json!({"id": format!("c{n}"), "name": "Read", "input": {"file_path": "a.txt"}}).to_string())
+        .collect();
+    let ran = gripper(&workspace, &["run", "-"]).input(calls.join("\n")).run();
+    let noted: Vec<bool> = ran
+        .results()
+        .iter()
+        .map(|line| line["content"][0]["text"].as_str().unwrap().contains("this same result 3 times"))
+        .collect();
+    assert_eq!(noted, [false, false, true]);
+}
+
+#[test]
 fn oversized_results_are_kept_in_the_session_folder() {
     let workspace = Workspace::new();
     let todos: Vec<Value> =

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeSet, VecDeque},
+    panic::{AssertUnwindSafe, catch_unwind},
     path::PathBuf,
     sync::Arc,
 };
@@ -141,7 +142,8 @@ impl Toolbox {
 
     pub(crate) fn observe(&self, event: &Event) {
         for observer in &self.observers {
-            observer.observe(&self.session, event);
+            // A watcher that falls over must not take the turn with it.
+            catch_unwind(AssertUnwindSafe(|| observer.observe(&self.session, event))).ok();
         }
     }
 

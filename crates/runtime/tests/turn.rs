@@ -257,6 +257,16 @@ async fn a_thousand_calls_keep_their_order() {
     assert_eq!(ids, (0..1000).map(|n| format!("c{n}")).collect::<Vec<_>>());
 }
 
+#[tokio::test]
+async fn a_call_after_the_end_gets_its_result_too() {
+    let toolbox = toolbox_of([Probe::noop("Noop")]).build();
+    let turn = toolbox.turn();
+    turn.close();
+    assert_eq!(results_of(&turn).await.len(), 0);
+    turn.submit(call("c1", "Noop"));
+    assert_eq!(results_of(&turn).await.len(), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn events_tell_the_life_of_a_call() {
     let toolbox = toolbox_of([Probe::noop("Noop")]).build();

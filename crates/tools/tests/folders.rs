@@ -47,8 +47,9 @@ fn cases_hold() {
 }
 
 #[test]
-fn examples_fit_their_schemas() {
+fn schemas_compile_and_examples_fit_them() {
     for tool in all(&Services::default()) {
+        tool.spec().input.verify().unwrap_or_else(|error| panic!("{}: {error}", tool.spec().name));
         for example in &tool.spec().examples {
             tool.spec()
                 .input

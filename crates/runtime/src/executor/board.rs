@@ -402,12 +402,10 @@ impl<J> Slot<J> {
 impl Stop {
     fn error(self) -> ToolError {
         let (code, message) = match self {
-            Stop::Cancel => {
-                (ErrorCode::Cancelled, "cancelled: the turn was stopped before this call finished")
-            }
-            Stop::Interrupt => (ErrorCode::Interrupted, "interrupted by the user before this call finished"),
+            Stop::Cancel => (ErrorCode::Cancelled, "the turn was stopped before this call finished"),
+            Stop::Interrupt => (ErrorCode::Interrupted, "the user interrupted before this call finished"),
             Stop::Discard => {
-                (ErrorCode::Discarded, "discarded: the model's answer broke off and will be asked for again")
+                (ErrorCode::Discarded, "the model's answer broke off and will be asked for again")
             }
         };
         ToolError::new(code, message)

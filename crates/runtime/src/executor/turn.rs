@@ -121,7 +121,9 @@ impl Turn {
                 format!("call id \"{call_id}\" was already used in this turn: every call needs its own");
             admitted = Err(ToolError::new(ErrorCode::InvalidInput, message));
         }
-        let entry = core.entry(&state.board, call_id.clone(), tool.clone(), key, &admitted);
+        let entry = Core::entry(&state.board, call_id.clone(), tool.clone(), key, &admitted);
+        // A call that comes after the end reopens the turn: it too gets its result.
+        state.ended = false;
         core.put(&mut state, Event::Queued { call_id, tool });
         state.board.push(entry, admitted);
         core.advance(&mut state);
@@ -194,7 +196,7 @@ impl Drop for Turn {
 }
 
 impl Core {
-    fn entry(&self, board: &Board<Job>, call_id: Arc<str>, tool: Arc<str>, key: Key, job: &Job) -> Entry {
+    fn entry(board: &Board<Job>, call_id: Arc<str>, tool: Arc<str>, key: Key, job: &Job) -> Entry {
         let Ok(admitted) = job else {
             // A call that only fails does nothing; but what the model meant by it is not known,
             // so calls behind it keep their order.
@@ -215,7 +217,7 @@ impl Core {
             call_id,
             tool,
             footprint: admitted.access.footprint().clone(),
-            unsettled: self.toolbox.hooks.interested(&admitted.tool.spec().name),
+            unsettled: admitted.hooked,
             read_only: admitted.access.read_only(),
             interrupt: facts.interrupt,
             failure_spreads: facts.failure_spreads,
@@ -310,7 +312,7 @@ impl Core {
             Some(slot) => (slot.entry.key, slot.entry.read_only, slot.entry.footprint.is_exclusive()),
             None => return result,
         };
-        self.heed_guard(&mut result, key, read_only);
+        self.heed_guard(&mut result, key, read_only, alone);
         self.fit_budget(state, &mut result, bound);
         state.spent += result.chars();
         // A call that may run beside others must not ask for what depends on order.
@@ -332,7 +334,7 @@ impl Core {
     }
 
     /// Counts the result in the loop guard, and lets the guard have its say.
-    fn heed_guard(&self, result: &mut CallResult, key: Key, read_only: bool) {
+    fn heed_guard(&self, result: &mut CallResult, key: Key, read_only: bool, alone: bool) {
         if result.error_code.is_some_and(ErrorCode::is_not_its_own) {
             return;
         }
@@ -345,7 +347,8 @@ impl Core {
                 *result = CallResult { duration: result.duration, ..refused };
             }
             None => {
-                if let Some(note) = guard.record(key, read_only, result) {
+                // What runs alone is called for its place in the order, not for what it returns.
+                if let Some(note) = guard.record(key, read_only && !alone, result) {
                     result.add_note(&note);
                 }
             }

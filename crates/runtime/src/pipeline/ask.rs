@@ -1,5 +1,7 @@
 //! Putting a call to the approver.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use gripper_permissions::{Behavior, By, Decision, HookOpinion, Rule};
 use serde_json::{Value, json};
 
@@ -75,7 +77,9 @@ struct TakeBack<'a> {
 impl Drop for TakeBack<'_> {
     fn drop(&mut self) {
         self.reply.withdraw();
-        self.lane.toolbox().approver.remove(&self.id);
+        let remove = || self.lane.toolbox().approver.remove(&self.id);
+        // This also runs while a panic unwinds, where a second one would end the process.
+        catch_unwind(AssertUnwindSafe(remove)).ok();
     }
 }
 

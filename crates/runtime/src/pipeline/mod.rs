@@ -37,6 +37,8 @@ pub(crate) struct Admitted {
     pub(crate) tool: Arc<dyn DynTool>,
     pub(crate) input: ValidInput,
     pub(crate) access: Access,
+    /// Hooks want to see it.
+    pub(crate) hooked: bool,
 }
 
 /// A result with what only the executor needs to know about it.
@@ -64,7 +66,8 @@ pub(crate) fn admit(
     let tool = enabled(pool, &request.name)?;
     let input = validate(tool.as_ref(), request.input, toolbox.settings.input_limit)?;
     let access = tool.access(&input, &toolbox.place());
-    Ok(Box::new(Admitted { tool, input, access }))
+    let hooked = toolbox.hooks.interested(&tool.spec().name);
+    Ok(Box::new(Admitted { tool, input, access, hooked }))
 }
 
 /// Stages 3 to 5, when nothing earlier stands in the way.
@@ -161,7 +164,7 @@ struct Hooked {
 /// What few calls need is boxed here and below: the future of a call is copied several times
 /// before it runs, so its size is most of what a call costs.
 async fn hooks(lane: &Lane, admitted: Box<Admitted>) -> Result<Hooked, ToolError> {
-    if lane.toolbox().hooks.interested(&admitted.tool.spec().name) {
+    if admitted.hooked {
         return Box::pin(run_hooks(lane, admitted)).await;
     }
     Ok(Hooked { admitted, opinion: None, notes: Vec::new() })
@@ -377,7 +380,7 @@ fn note_repairs(admitted: &Admitted, outcome: &mut Outcome) {
 async fn after(lane: &Lane, admitted: &Admitted, mut notes: Vec<String>, outcome: &mut Outcome) {
     let toolbox = lane.toolbox();
     let name = &admitted.tool.spec().name;
-    if toolbox.hooks.interested(name) {
+    if admitted.hooked {
         let call = BeforeCall { call_id: lane.call_id(), tool: name, input: admitted.input.value() };
         let said = toolbox.hooks.after(call, &outcome.result).await;
         for run in said.runs {
