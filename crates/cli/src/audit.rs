@@ -33,10 +33,14 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<Exit
     let own = environment.config_dir.as_ref().map(|config| config.join("audit"));
     let path =
         path.clone().or(own).ok_or_else(|| UsageError("HOME is not set: say which log to verify".into()))?;
-    if !path.exists() {
+    // A pipe or device would never end.
+    if !(path.is_file() || path.is_dir()) {
         return Err(UsageError(format!("there is no audit log at {}", path.display())).into());
     }
     let verdict = audit::verify(&path);
+    if verdict.as_ref().is_ok_and(|report| report.files == 0) {
+        return Err(UsageError(format!("there is no audit log in {}", path.display())).into());
+    }
     if *json {
         let object = match &verdict {
             Ok(report) => {

@@ -59,9 +59,10 @@ impl Screen {
     /// Takes in one event.
     pub(crate) fn event(&mut self, event: &Event) -> anyhow::Result<()> {
         if !self.human {
+            // One write a line: a reader never sees half of one, and a closed pipe is seen as that.
+            let line = serde_json::to_string(event)? + "\n";
             let mut out = std::io::stdout().lock();
-            serde_json::to_writer(&mut out, event)?;
-            writeln!(out)?;
+            out.write_all(line.as_bytes())?;
             return Ok(out.flush()?);
         }
         match event {
@@ -154,13 +155,10 @@ impl Screen {
             let spinner = if row.finished { '·' } else { SPINNER[self.frame % SPINNER.len()] };
             let elapsed = row.started.map(|started| show::duration(started.elapsed())).unwrap_or_default();
             let doing = row.progress.as_ref().or(row.summary.as_ref()).map_or("", String::as_str);
-            let text = show::clip(
-                &show::safe(&format!("{} {doing}", row.tool)).replace('\n', " "),
-                width.saturating_sub(24),
-            );
+            let text = show::one_line(&format!("{} {doing}", row.tool), width.saturating_sub(24));
             rows.push(format!(
                 "{spinner} {DIM}{}{DIM:#} {BOLD}{text}{BOLD:#} {DIM}{elapsed}{DIM:#}",
-                show::clip(&show::safe(&row.call_id), 10)
+                show::one_line(&row.call_id, 10)
             ));
         }
         let rest = self.calls.len() - rows.len();

@@ -4,6 +4,7 @@ mod audit;
 mod completions;
 mod demo;
 mod exit;
+mod interrupt;
 mod lines;
 mod live;
 mod run;

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     exit::{Exit, UsageError},
+    interrupt,
     lines::{Line, next_line},
     live::Screen,
     session::{self, PolicyFlags},
@@ -45,35 +46,42 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
     let mut screen = Screen::new(human);
     let mut tick = tokio::time::interval(Duration::from_millis(100));
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut interrupt = interrupt::listen()?;
     let (mut reading, mut interrupted) = (true, false);
+    let mut broken = None;
     let mut number = 0usize;
     loop {
         tokio::select! {
             biased;
+            Ok(()) = interrupt.changed() => {
+                (interrupted, reading) = (true, false);
+                turn.cancel();
+                turn.close();
+            }
             event = turn.next() => match event {
                 Some(event) => screen.event(&event)?,
                 None => break,
             },
             line = lines.recv(), if reading && turn.outstanding() < WINDOW => match line {
-                Some(line) => {
+                Some(Ok(line)) => {
                     number += 1;
-                    submit(&turn, number, line?);
+                    submit(&turn, number, line);
                 }
+                // What was read so far still gets its results.
+                Some(Err(error)) => broken = Some(error),
                 None => {
                     reading = false;
                     turn.close();
                 }
             },
-            _ = tokio::signal::ctrl_c() => {
-                (interrupted, reading) = (true, false);
-                turn.cancel();
-                turn.close();
-            }
             _ = tick.tick(), if screen.is_live() => screen.tick()?,
         }
     }
     screen.finish()?;
     session.finish();
+    if let Some(error) = broken {
+        return Err(anyhow::Error::new(error).context("the calls could not be read to their end"));
+    }
     Ok(if interrupted { Exit::Interrupted } else { Exit::Ok })
 }
 
@@ -122,7 +130,8 @@ fn submit(turn: &Turn, number: usize, line: Line) {
     let id = format!("line-{number}");
     let text = match line {
         Line::Text(text) if text.trim().is_empty() => return,
-        Line::Text(text) => text,
+        // Some editors put a byte order mark at the start of a file.
+        Line::Text(text) => text.trim_start_matches('\u{feff}').to_owned(),
         Line::TooLong => {
             let why =
                 format!("line {number} is longer than {} MiB: split the call", LONGEST_LINE / (1024 * 1024));

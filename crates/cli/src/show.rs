@@ -49,14 +49,14 @@ pub(crate) fn duration(duration: Duration) -> String {
 pub(crate) fn result(result: &CallResult, summary: Option<&str>) -> String {
     let (style, mark) = if result.is_error { (BAD, '✗') } else { (GOOD, '✓') };
     let what = match summary {
-        Some(summary) => format!("{} · {}", result.tool, safe(summary)),
-        None => safe(&result.tool).into_owned(),
+        Some(summary) => one_line(&format!("{} · {summary}", result.tool), 100),
+        None => one_line(&result.tool, 100),
     };
     let code = result.error_code.map(|code| format!(" {BAD}{code}{BAD:#}")).unwrap_or_default();
     let mut text = format!(
         "{style}{mark}{style:#} {DIM}{}{DIM:#} {BOLD}{}{BOLD:#}{code} {DIM}{}{DIM:#}",
-        safe(&result.call_id),
-        clip(&what.replace('\n', " "), 100),
+        one_line(&result.call_id, 24),
+        what,
         duration(result.duration)
     );
     let whole = result.to_string();
@@ -70,6 +70,11 @@ pub(crate) fn result(result: &CallResult, summary: Option<&str>) -> String {
         text.push_str(&format!("\n    {DIM}… {} more lines{DIM:#}", lines.len() - shown));
     }
     text
+}
+
+/// Safe, on one line, and at most so many characters.
+pub(crate) fn one_line(text: &str, most: usize) -> String {
+    clip(&safe(&clip(text, most)).replace(['\n', '\t'], " "), most)
 }
 
 /// At most so many characters.

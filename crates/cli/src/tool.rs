@@ -1,15 +1,19 @@
 //! `gripper tool`: one call, through the same pipeline as every other.
 
-use std::io::{IsTerminal, Write};
+use std::io::{IsTerminal, Read, Write};
 
 use gripper_runtime::{CallRequest, CallResult, Event, environment::Environment};
 use serde_json::Value;
 
 use crate::{
     exit::{self, Exit, UsageError},
+    interrupt,
     session::{self, PolicyFlags},
     show,
 };
+
+/// More than the runtime takes, so that it is the one to say no.
+const LONGEST_INPUT: u64 = 16 * 1024 * 1024;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -26,30 +30,42 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<Exit> {
-    let text = if args.input == "-" { std::io::read_to_string(std::io::stdin())? } else { args.input };
+    let text = if args.input == "-" { read_input()? } else { args.input };
     let input: Value = serde_json::from_str(&text).map_err(|error| {
-        UsageError(format!("the input is not JSON: {error}; quote it, e.g. '{{\"file_path\": \"/tmp/a\"}}'"))
+        UsageError(format!("the input is not JSON: {error}; an example: '{{\"file_path\": \"/tmp/a\"}}'"))
     })?;
     let policy = session::policy(&args.policy, &environment)?;
     let session = session::open(&args.policy, &environment, policy, |builder| builder)?;
     let turn = session.toolbox.turn();
     turn.submit(CallRequest::new("c1", &args.name, input));
     turn.close();
+    let mut interrupt = interrupt::listen()?;
     let mut last = None;
     loop {
         tokio::select! {
+            biased;
+            Ok(()) = interrupt.changed() => turn.cancel(),
             event = turn.next() => match event {
                 Some(Event::Result(result)) => last = Some(result),
                 Some(_) => {}
                 None => break,
             },
-            _ = tokio::signal::ctrl_c() => turn.cancel(),
         }
     }
     session.finish();
     let result = last.ok_or_else(|| anyhow::anyhow!("the call has no result"))?;
     print(&result, args.json)?;
     Ok(exit::of_result(&result))
+}
+
+/// Standard input, as far as any call could use it.
+fn read_input() -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    std::io::stdin().take(LONGEST_INPUT + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LONGEST_INPUT {
+        return Err(UsageError(format!("the input is longer than {LONGEST_INPUT} bytes: send less")).into());
+    }
+    String::from_utf8(bytes).map_err(|_| UsageError("the input is not UTF-8 text".into()).into())
 }
 
 fn print(result: &std::sync::Arc<CallResult>, json: bool) -> anyhow::Result<()> {

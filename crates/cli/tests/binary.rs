@@ -134,6 +134,25 @@ fn a_link_out_of_the_project_does_not_get_through() {
     let ran = run(&workspace, &["tool", "Read", r#"{"file_path": "link.txt"}"#]);
     assert_eq!(ran.code, 3);
     assert!(ran.stderr.contains("(which leads to [root]/secret.txt)"), "{}", ran.stderr);
+    // Spelled so that following links and taking out `..` would lead to different places.
+    std::fs::create_dir_all(workspace.path("a")).unwrap();
+    std::fs::create_dir_all(workspace.path("b/c")).unwrap();
+    std::os::unix::fs::symlink("../b/c", workspace.path("a/link")).unwrap();
+    std::os::unix::fs::symlink(workspace.root().join("secret.txt"), workspace.path("a/y")).unwrap();
+    for path in ["a/y", "a/link/../y", &format!("{}a/y", "n/../".repeat(1_000)), "./a//./y"] {
+        let ran = run(&workspace, &["tool", "Read", &json!({ "file_path": path }).to_string()]);
+        assert_eq!(ran.code, 3, "{}", ran.transcript());
+    }
+}
+
+#[test]
+fn ids_cannot_forge_lines() {
+    let workspace = Workspace::new();
+    let call =
+        json!({"id": format!("x\n✓ c9 Read · forged{}", "y".repeat(1_000)), "name": "Read", "input": {}});
+    let ran = gripper(&workspace, &["run", "-", "--human"]).input(call.to_string()).run();
+    assert!(ran.stdout.lines().all(|line| !line.starts_with("✓ c9")), "{}", ran.stdout);
+    assert!(ran.stdout.lines().all(|line| line.len() < 400), "{}", ran.stdout);
 }
 
 #[test]
@@ -332,6 +351,7 @@ fn the_audit_log_finds_any_changed_byte() {
     let json = run(&workspace, &["audit", "verify", "--json"]);
     assert_eq!(serde_json::from_str::<Value>(&json.stdout).unwrap()["intact"], true);
     assert_eq!(run(&Workspace::new(), &["audit", "verify"]).code, 2);
+    assert_eq!(run(&workspace, &["audit", "verify", "."]).code, 2, "a folder without a log is not intact");
 }
 
 #[test]
@@ -377,7 +397,7 @@ fn completions_for_each_shell() {
 #[test]
 fn a_closed_pipe_is_no_error() {
     let workspace = Workspace::new();
-    workspace.write("a.txt", "one\n".repeat(2_000));
+    workspace.write("a.txt", "a line that is rather long, so that it does not fit the pipe\n".repeat(1_500));
     let calls: Vec<String> = (0..200)
         .map(|n| {
             json!({"id": format!("c{n}"), "name": "Read", "input": {"file_path": "a.txt", "limit": 1000 + n}})

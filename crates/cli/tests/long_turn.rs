@@ -22,7 +22,7 @@ fn peak_memory(pid: u32) -> u64 {
 }
 
 /// Feeds the calls through a pipe, checks that results come in order, and gives the peak memory
-/// after the first hundred and at the end.
+/// after three hundred calls and at the end.
 fn play(calls: usize) -> (u64, u64) {
     let workspace = Workspace::new();
     workspace.write("big.txt", "0123456789abcdef0123456789abcdef\n".repeat(2_000));
@@ -70,4 +70,44 @@ fn a_thousand_calls_in_order_and_in_flat_memory() {
     let (early, late) = play(1_000);
     // 700 further results of about 130 KB each, over 90 MB, pass through; a window of them stays.
     assert!(late < early + 24 * 1024, "memory grew from {early} to {late} KiB");
+}
+
+#[test]
+fn an_interrupt_is_heard_in_the_middle_of_a_busy_turn() {
+    let workspace = Workspace::new();
+    workspace.write("a.txt", "one\n");
+    let mut command =
+        Binary::new(env!("CARGO_BIN_EXE_gripper"), &workspace).args(["run", "-"]).into_command();
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    let mut pipe = child.stdin.take().unwrap();
+    // Calls without end: only the interrupt can stop it.
+    let writer = std::thread::spawn(move || {
+        let mut n = 0;
+        loop {
+            let call = json!({"id": format!("c{n}"), "name": "Read", "input": {"file_path": "a.txt", "limit": 1 + n % 7}});
+            if writeln!(pipe, "{call}").is_err() {
+                return;
+            }
+            n += 1;
+        }
+    });
+    let mut results = 0;
+    let mut end = None;
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        if line["event"] == "result" {
+            results += 1;
+            if results == 50 {
+                let killed =
+                    std::process::Command::new("kill").args(["-INT", &pid.to_string()]).status().unwrap();
+                assert!(killed.success());
+            }
+        } else if line["event"] == "turn_end" {
+            end = Some(line);
+        }
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(end.unwrap()["calls"], results, "every call has its result");
+    writer.join().unwrap();
 }

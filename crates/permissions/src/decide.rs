@@ -219,7 +219,12 @@ fn tool_opinion(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
         return Some(ask(request, By::Check(Check::OutsideDirectories), reason));
     }
     if request.read_only {
-        return Some(Decision::new(Behavior::Allow, By::Tool, "only reads, inside the working directories"));
+        let reason = if request.subjects.is_empty() {
+            "changes nothing outside the session"
+        } else {
+            "only reads, inside the working directories"
+        };
+        return Some(Decision::new(Behavior::Allow, By::Tool, reason));
     }
     // An edit without a known path is not inside anything, so it is not waved through.
     let accepted = policy.mode == Mode::AcceptEdits && request.edits_files && !request.subjects.is_empty();

@@ -120,6 +120,11 @@ impl Footprint {
         self.items.iter().any(|item| matches!(item, (Resource::Everything, Use::Write)))
     }
 
+    /// Whether it writes anything at all.
+    pub fn writes(&self) -> bool {
+        self.items.iter().any(|(_, how)| *how == Use::Write)
+    }
+
     /// Whether two calls must keep their order.
     pub fn conflicts(&self, other: &Footprint) -> bool {
         if self.is_exclusive() || other.is_exclusive() {

@@ -52,7 +52,9 @@ impl Environment {
         });
         let config_dir = set("GRIPPER_CONFIG_DIR")
             .map(PathBuf::from)
-            .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".gripper")));
+            .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".gripper")))
+            // A relative one would scatter logs over whatever directory happens to be current.
+            .filter(|folder| folder.is_absolute());
         let force_bypass = set("GRIPPER_FORCE_BYPASS").is_some_and(|value| value == "1");
         Self { config_dir, max_concurrency, force_bypass, cwd: None, complaints }
     }
@@ -99,5 +101,6 @@ mod tests {
         let own = read(&[("HOME", "/home/a"), ("GRIPPER_CONFIG_DIR", "/c")]);
         assert_eq!(own.config_dir.unwrap(), std::path::Path::new("/c"));
         assert_eq!(read(&[]).config_dir, None);
+        assert_eq!(read(&[("HOME", "relative")]).config_dir, None);
     }
 }

@@ -40,6 +40,9 @@ pub enum Event {
         call_id: Arc<str>,
         /// The tool.
         tool: Arc<str>,
+        /// What was decided about. Kept for the account; too much for a stream.
+        #[serde(skip)]
+        input: Arc<Value>,
         /// The decision and what produced it.
         #[serde(flatten)]
         decision: Decision,
@@ -63,7 +66,7 @@ pub enum Event {
         /// The input after.
         after: Value,
     },
-    /// A call ended, though its result may still wait for its turn.
+    /// A call's outcome is settled, though its result may still wait for its turn.
     Finished {
         /// The call.
         call_id: Arc<str>,
@@ -75,7 +78,7 @@ pub enum Event {
     },
     /// A result, in call order.
     Result(Arc<CallResult>),
-    /// Nothing more comes.
+    /// Every call submitted so far has its result out.
     TurnEnd {
         /// How many calls there were.
         calls: usize,
@@ -89,8 +92,9 @@ pub(crate) fn milliseconds<S: Serializer>(duration: &Duration, serializer: S) ->
     serializer.serialize_f64((duration.as_secs_f64() * 1_000_000.0).round() / 1_000.0)
 }
 
-/// Sees every event of a session at once, on the thread where it happens. Must be quick.
+/// Sees every event of a session at once, in order, on the thread where it happens. It is called
+/// under the turn's lock: it must be quick, and must not call the turn.
 pub trait Observer: Send + Sync {
-    /// Called for each event.
-    fn observe(&self, session: &str, event: &Event);
+    /// Called for each event of the turn with the id `turn`.
+    fn observe(&self, turn: &str, event: &Event);
 }

@@ -45,6 +45,8 @@ impl Key {
 #[derive(Default)]
 struct History {
     failures: u32,
+    /// What had been changed when the failures were counted.
+    changes: u64,
     last_result: u64,
     same_results: u32,
 }
@@ -54,23 +56,30 @@ pub(crate) struct Guard {
     limits: GuardLimits,
     calls: HashMap<Key, History>,
     order: VecDeque<Key>,
+    /// Successful changes so far. After one, a call that failed before may well succeed.
+    changes: u64,
 }
 
 impl Guard {
     pub(crate) fn new(limits: GuardLimits) -> Self {
-        Self { limits, calls: HashMap::new(), order: VecDeque::new() }
+        Self { limits, calls: HashMap::new(), order: VecDeque::new(), changes: 0 }
     }
 
     /// How often the call failed before, if that is reason to refuse the next attempt.
     pub(crate) fn refuses(&self, key: Key) -> Option<u32> {
-        let failures = self.calls.get(&key)?.failures;
+        let failures = self.calls.get(&key).filter(|history| history.changes == self.changes)?.failures;
         (failures + 1 >= self.limits.refuse_failures).then_some(failures)
     }
 
     /// Records a result, in emission order, and returns the note it deserves.
     pub(crate) fn record(&mut self, key: Key, read_only: bool, result: &CallResult) -> Option<String> {
         let limits = self.limits;
+        self.changes += u64::from(!read_only && !result.is_error);
+        let changes = self.changes;
         let history = self.history(key);
+        if history.changes != changes {
+            (history.failures, history.changes) = (0, changes);
+        }
         if result.is_error {
             history.failures += 1;
             history.same_results = 0;
@@ -114,9 +123,18 @@ fn digest(result: &CallResult) -> u64 {
 
 /// Key order does not matter to a tool, so it does not matter here.
 fn hash_value(value: &Value, hasher: &mut DefaultHasher) {
+    let kind = match value {
+        Value::Null => 0u8,
+        Value::Bool(false) => 1,
+        Value::Bool(true) => 2,
+        Value::Number(_) => 3,
+        Value::String(_) => 4,
+        Value::Array(_) => 5,
+        Value::Object(_) => 6,
+    };
+    kind.hash(hasher);
     match value {
-        Value::Null => 0u8.hash(hasher),
-        Value::Bool(flag) => flag.hash(hasher),
+        Value::Null | Value::Bool(_) => {}
         Value::Number(number) => number.to_string().hash(hasher),
         Value::String(text) => text.hash(hasher),
         Value::Array(items) => {
@@ -124,6 +142,7 @@ fn hash_value(value: &Value, hasher: &mut DefaultHasher) {
             items.iter().for_each(|item| hash_value(item, hasher));
         }
         Value::Object(fields) => {
+            fields.len().hash(hasher);
             let mut keys: Vec<&String> = fields.keys().collect();
             keys.sort();
             for key in keys {
@@ -174,6 +193,36 @@ mod tests {
             .map(|text| guard.record(key, true, &result(false, text)).is_some())
             .collect();
         assert_eq!(notes, [false, false, true, false, false, true]);
+    }
+
+    #[test]
+    fn a_change_elsewhere_gives_a_failing_call_another_chance() {
+        let mut guard = Guard::new(GuardLimits::default());
+        let (test, edit) = (Key::of("T", &json!("test")), Key::of("T", &json!("edit")));
+        for _ in 0..10 {
+            guard.record(edit, false, &result(false, "edited"));
+            assert!(guard.refuses(test).is_none());
+            assert!(guard.record(test, true, &result(true, "red")).is_none());
+        }
+    }
+
+    #[test]
+    fn different_inputs_have_different_keys() {
+        let inputs = [
+            json!({"a": {"b": 1}, "c": 2}),
+            json!({"a": {"b": 1, "c": 2}}),
+            json!(null),
+            json!(false),
+            json!(0),
+            json!("0"),
+            json!([]),
+            json!({}),
+            json!([[]]),
+            json!(["a", "b"]),
+            json!(["ab"]),
+        ];
+        let keys: std::collections::HashSet<_> = inputs.iter().map(|input| Key::of("T", input)).collect();
+        assert_eq!(keys.len(), inputs.len());
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub struct Place {
 /// A path as written and as it resolves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located {
-    /// Absolute, `.` and `..` taken out by spelling alone.
+    /// Absolute, `.` and `..` taken out by spelling alone. This is the path to open.
     pub written: PathBuf,
     /// Links followed as far as the path exists.
     pub real: PathBuf,
@@ -38,10 +38,11 @@ impl Place {
 
     /// Both identities of a path.
     pub fn locate(&self, path: &Path) -> Located {
-        // `..` after a link means the link's target to the system, so the real path starts from
-        // the spelling with its `..` still in it.
-        let real = real_path(&self.cwd.join(path), LINK_HOPS);
-        Located { written: self.absolute(path), real }
+        // Tools open `written`, so `real` must be where exactly that leads: were `..` taken out of
+        // one and followed through links in the other, what is judged would not be what is opened.
+        let written = self.absolute(path);
+        let real = real_path(&written, LINK_HOPS);
+        Located { written, real }
     }
 }
 
@@ -118,7 +119,11 @@ mod tests {
         assert_eq!(real("dangling"), Path::new("/nowhere/at/all"));
         assert_eq!(real("twice"), root.join("out/hop"));
         assert!(real("loop").ends_with("in/loop"));
-        assert_eq!(real("link/../x"), root.join("x"));
+        // By spelling, this is in/x, whatever the link says; and that is what gets opened.
+        assert_eq!(real("link/../x"), root.join("in/x"));
         assert_eq!(place.locate(Path::new("link/../x")).written, root.join("in/x"));
+        std::os::unix::fs::symlink("/etc/passwd", root.join("in/out")).unwrap();
+        assert_eq!(real("link/../out"), Path::new("/etc/passwd"));
+        assert_eq!(real(&format!("{}out", "n/../".repeat(1000))), Path::new("/etc/passwd"));
     }
 }

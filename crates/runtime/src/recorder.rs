@@ -25,27 +25,34 @@ impl Recorder {
 }
 
 impl Observer for Recorder {
-    fn observe(&self, _session: &str, event: &Event) {
+    fn observe(&self, turn: &str, event: &Event) {
         let kind = match event {
             Event::Decision { .. } => "decision",
             Event::Rewrite { .. } => "rewrite",
             Event::Result(_) => "finished",
             _ => return,
         };
-        // What the model read is not part of the account; that it ran and how it ended is.
-        if let Ok(Value::Object(mut body)) = serde_json::to_value(event) {
-            body.shift_remove("event");
-            body.shift_remove("structured");
-            if let Event::Result(result) = event {
+        let mut body = match serde_json::to_value(event) {
+            Ok(Value::Object(body)) => body,
+            _ => Map::new(),
+        };
+        body.shift_remove("event");
+        body.insert("turn".to_owned(), turn.into());
+        match event {
+            Event::Decision { input, .. } => {
+                body.insert("input".to_owned(), (**input).clone());
+            }
+            // What the model read is not part of the account; that it ran and how it ended is.
+            Event::Result(result) => {
+                body.shift_remove("structured");
                 body.shift_remove("content");
                 body.insert("characters".to_owned(), result.chars().into());
                 if let Some(error) = result.error_text() {
                     body.insert("error".to_owned(), error.into());
                 }
             }
-            self.log.record(kind, body);
-        } else {
-            self.log.record(kind, Map::new());
+            _ => {}
         }
+        self.log.record(kind, body);
     }
 }

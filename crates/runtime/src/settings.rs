@@ -17,6 +17,8 @@ pub struct Settings {
     pub guard: GuardLimits,
     /// How long an approver has to answer.
     pub approval_limit: Duration,
+    /// How long the hooks around one call have together.
+    pub hook_limit: Duration,
     /// How long a stopped tool has to wind down before it is dropped.
     pub stop_grace: Duration,
     /// Largest input of a call, in bytes of JSON.
@@ -33,6 +35,7 @@ impl Default for Settings {
             rewrite_trust: RewriteTrust::default(),
             guard: GuardLimits::default(),
             approval_limit: Duration::from_secs(30 * 60),
+            hook_limit: Duration::from_secs(10 * 60),
             stop_grace: Duration::from_secs(2),
             input_limit: 4 * 1024 * 1024,
             turn_budget: 200_000,

@@ -140,10 +140,10 @@ impl Toolbox {
         lock(&self.state).commands.drain(..).collect()
     }
 
-    pub(crate) fn observe(&self, event: &Event) {
+    pub(crate) fn observe(&self, turn: &str, event: &Event) {
         for observer in &self.observers {
             // A watcher that falls over must not take the turn with it.
-            catch_unwind(AssertUnwindSafe(|| observer.observe(&self.session, event))).ok();
+            catch_unwind(AssertUnwindSafe(|| observer.observe(turn, event))).ok();
         }
     }
 

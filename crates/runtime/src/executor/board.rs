@@ -1,68 +1,23 @@
-//! The pure middle of the executor: no tasks, no clock, no tokio but the cancellation token.
+//! The pure middle of the executor: no tasks, no waiting, and the time is what the rim says it is.
 //!
 //! Rule: **a call starts when no earlier unfinished call conflicts with it** and fewer than the
 //! limit are running. Results come out in the order the calls went in.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use futures::future::AbortHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::slot::{Entry, Phase, Settled, Slot, Stop};
 use crate::{
-    access::Footprint,
+    access::{Access, Footprint},
     guard::Key,
     once::ResolveOnce,
-    pipeline::{Outcome, synthetic},
+    pipeline::Outcome,
     settings::SiblingCancel,
     tool::{ErrorCode, Interrupt, ToolError},
 };
-
-/// What the board needs to know of a call.
-pub(crate) struct Entry {
-    pub(crate) call_id: Arc<str>,
-    pub(crate) tool: Arc<str>,
-    /// What it touches.
-    pub(crate) footprint: Footprint,
-    /// Hooks may still change what it touches: later calls wait until they have run.
-    pub(crate) unsettled: bool,
-    pub(crate) read_only: bool,
-    pub(crate) interrupt: Interrupt,
-    pub(crate) failure_spreads: bool,
-    /// For the loop guard.
-    pub(crate) key: Key,
-    /// Repeats an earlier change whose result is not out: starts only when every earlier result
-    /// is, or the loop guard would count by luck.
-    pub(crate) twin: bool,
-}
-
-/// One call on the board, `J` being what it takes to run it.
-pub(crate) struct Slot<J> {
-    pub(crate) entry: Entry,
-    job: Option<J>,
-    phase: Phase,
-    outcome: ResolveOnce<Outcome>,
-    pub(crate) cancel: CancellationToken,
-    deadline: Option<Instant>,
-    pub(crate) abort: Option<AbortHandle>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Queued,
-    Executing,
-    /// Executing, but set aside until earlier calls are done with what it now touches.
-    Waiting,
-    Ended,
-}
-
-/// Why the whole turn is being stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
-    Cancel,
-    Interrupt,
-    Discard,
-}
 
 /// A failure whose followers are pointless, remembered for calls still to come.
 struct SpreadingFailure {
@@ -89,6 +44,10 @@ pub(crate) struct Board<J> {
     stopped: Option<Stop>,
     /// Running calls that were told to stop since the rim last asked.
     told: Vec<usize>,
+    /// Calls whose outcome was settled since the rim last asked.
+    settled: Vec<usize>,
+    /// The time, as the rim last said.
+    now: Instant,
     parent: CancellationToken,
 }
 
@@ -107,8 +66,15 @@ impl<J> Board<J> {
             failures: Vec::new(),
             stopped: None,
             told: Vec::new(),
+            settled: Vec::new(),
+            now: Instant::now(),
             parent,
         }
+    }
+
+    /// Says what time it is.
+    pub(crate) fn set_time(&mut self, now: Instant) {
+        self.now = now;
     }
 
     /// Takes a call in and gives it its number.
@@ -129,7 +95,9 @@ impl<J> Board<J> {
             phase: Phase::Queued,
             outcome: ResolveOnce::new(),
             cancel: self.parent.child_token(),
+            started: None,
             deadline: None,
+            begun: false,
             abort: None,
         });
         self.queued.push_back(number);
@@ -174,8 +142,10 @@ impl<J> Board<J> {
                 self.queued.remove(position);
                 self.active.push(number);
                 self.running += 1;
+                let now = self.now;
                 let slot = self.slot(number)?;
                 slot.phase = Phase::Executing;
+                slot.started = Some(now);
                 return slot.job.take().map(|job| (number, job));
             }
             if self.at(number).entry.footprint.is_exclusive() {
@@ -194,7 +164,9 @@ impl<J> Board<J> {
         }
         // What an earlier failure would take along must not have changed anything by then.
         let mut open = self.spreaders.iter().filter(|&&other| other < number);
-        if !mine.read_only && open.any(|&other| self.takes_along(&self.at(other).entry.footprint, mine)) {
+        if mine.footprint.writes()
+            && open.any(|&other| self.takes_along(&self.at(other).entry.footprint, mine))
+        {
             return true;
         }
         // The queue is in order, so what stands before this call is at its front.
@@ -206,30 +178,73 @@ impl<J> Board<J> {
         })
     }
 
-    /// Says what an executing call touches after all. False: it must wait, and try again
-    /// whenever a call ends. While it waits it takes no running place, or earlier calls might
-    /// never get one.
-    pub(crate) fn settle(&mut self, number: usize, footprint: &Footprint) -> bool {
-        let Some(slot) = self.slot(number) else { return true };
+    /// Says what an executing call touches after all. While it waits it takes no running place,
+    /// or earlier calls might never get one.
+    pub(crate) fn settle(&mut self, number: usize, access: &Access) -> Settled {
+        let begun_later = self.slots.iter().skip((number + 1).saturating_sub(self.first));
+        if begun_later
+            .filter(|slot| slot.has_its_place())
+            .any(|slot| slot.entry.footprint.conflicts(access.footprint()))
+        {
+            return Settled::TooLate;
+        }
+        let Some(slot) = self.slot(number) else { return Settled::Free };
         slot.entry.unsettled = false;
-        slot.entry.footprint = footprint.clone();
+        slot.entry.touch(access);
         let waiting = slot.phase == Phase::Waiting;
-        let free = !self.held_back(number) && (!waiting || self.running < self.limit);
-        match (waiting, free) {
-            (false, false) => self.running -= 1,
-            (true, true) => self.running += 1,
-            _ => {}
+        if self.held_back(number) || (waiting && self.running >= self.limit) {
+            self.set_aside(number);
+            return Settled::Wait;
         }
-        if let Some(slot) = self.slot(number) {
-            slot.phase = if free { Phase::Executing } else { Phase::Waiting };
+        if let Some(slot) = self.slot(number).filter(|_| waiting) {
+            slot.phase = Phase::Executing;
+            self.running += 1;
         }
-        free
+        Settled::Free
     }
 
-    pub(crate) fn set_deadline(&mut self, number: usize, deadline: Instant) {
-        if let Some(slot) = self.slot(number) {
-            slot.deadline = Some(deadline);
+    /// Takes an executing call's place away while it cannot go on. It comes back by
+    /// [`settle`](Self::settle).
+    pub(crate) fn set_aside(&mut self, number: usize) {
+        if let Some(slot) = self.slot(number).filter(|slot| slot.phase == Phase::Executing) {
+            slot.phase = Phase::Waiting;
+            self.running -= 1;
         }
+    }
+
+    /// How many places are taken.
+    pub(crate) fn running(&self) -> usize {
+        self.running
+    }
+
+    /// The tool begins, and must be done by then.
+    pub(crate) fn begin(&mut self, number: usize, deadline: Option<Instant>) {
+        if let Some(slot) = self.slot(number) {
+            (slot.begun, slot.deadline) = (true, deadline);
+        }
+    }
+
+    /// The tool is done; what still follows is not its time.
+    pub(crate) fn end_of_work(&mut self, number: usize) {
+        if let Some(slot) = self.slot(number) {
+            slot.deadline = None;
+        }
+    }
+
+    /// Lets `look` say again what each queued call touches: a call that ran alone may have moved
+    /// the working directory, or links.
+    pub(crate) fn review_queue(&mut self, mut look: impl FnMut(&mut J) -> Option<Access>) {
+        for &number in &self.queued {
+            let slot = &mut self.slots[number - self.first];
+            if let Some(access) = slot.job.as_mut().and_then(&mut look) {
+                slot.entry.touch(&access);
+            }
+        }
+    }
+
+    /// Whether a call's outcome is still open.
+    pub(crate) fn is_open(&self, number: usize) -> bool {
+        number >= self.first && !self.at(number).outcome.is_settled()
     }
 
     /// The earliest moment at which a running call is out of time.
@@ -259,7 +274,9 @@ impl<J> Board<J> {
         let was_running = slot.phase == Phase::Executing;
         slot.phase = Phase::Ended;
         let outcome = outcome.unwrap_or_else(|| slot.synthetic(Stop::Cancel.error()));
-        slot.outcome.resolve(outcome);
+        if slot.outcome.resolve(outcome) {
+            self.settled.push(number);
+        }
         self.active.retain(|&other| other != number);
         self.running -= usize::from(was_running);
         self.spread_ready();
@@ -268,13 +285,18 @@ impl<J> Board<J> {
 
     /// Settles a call's outcome from outside and tells its task to stop. False when it was too late.
     fn stop(&mut self, number: usize, error: ToolError) -> bool {
+        let now = self.now;
         let Some(slot) = self.slot(number) else { return false };
-        let outcome = slot.synthetic(error);
+        let mut outcome = slot.synthetic(error);
+        outcome.result.duration = slot.started.map_or(Duration::ZERO, |started| now - started);
         if !slot.outcome.resolve(outcome) {
             return false;
         }
         slot.cancel.cancel();
-        if slot.phase == Phase::Queued {
+        let queued = slot.phase == Phase::Queued;
+        self.settled.push(number);
+        let Some(slot) = self.slot(number) else { return true };
+        if queued {
             slot.phase = Phase::Ended;
             slot.job = None;
             self.queued.retain(|&other| other != number);
@@ -328,13 +350,16 @@ impl<J> Board<J> {
 
     /// Stops the whole turn. An interrupt leaves running calls alone that asked for it.
     pub(crate) fn stop_all(&mut self, stop: Stop) {
-        // The first reason stays: what was cancelled is not interrupted afterwards.
-        let stop = *self.stopped.get_or_insert(stop);
+        // The first reason stays, except that an interrupt spares some calls, and a cancel or
+        // discard after it means those too.
+        let stop = match self.stopped {
+            Some(before) if before != Stop::Interrupt => before,
+            _ => stop,
+        };
+        self.stopped = Some(stop);
         for number in self.first..self.submitted() {
             let slot = self.at(number);
-            let spared = stop == Stop::Interrupt
-                && slot.entry.interrupt == Interrupt::Block
-                && slot.phase != Phase::Queued;
+            let spared = stop == Stop::Interrupt && slot.entry.interrupt == Interrupt::Block && slot.begun;
             if !spared {
                 self.stop(number, stop.error());
             }
@@ -346,6 +371,19 @@ impl<J> Board<J> {
     pub(crate) fn take_told(&mut self) -> Vec<AbortHandle> {
         let told = std::mem::take(&mut self.told);
         told.into_iter().filter_map(|number| self.slot(number)?.abort.clone()).collect()
+    }
+
+    /// Outcomes settled since the last time, for those who want to know at once: the call, whether
+    /// it failed, how long it took.
+    pub(crate) fn take_settled(&mut self) -> Vec<(Arc<str>, bool, Duration)> {
+        let settled = std::mem::take(&mut self.settled);
+        let look = |number| {
+            let slot = self.at(number);
+            slot.outcome.peek(|outcome| {
+                (slot.entry.call_id.clone(), outcome.result.is_error, outcome.result.duration)
+            })
+        };
+        settled.into_iter().filter_map(look).collect()
     }
 
     /// The next result in order, if it is there.
@@ -376,39 +414,6 @@ impl<J> Board<J> {
         (self.next_result.max(self.first)..self.submitted())
             .filter_map(|number| self.at(number).outcome.peek(|outcome| outcome.result.chars()))
             .collect()
-    }
-}
-
-impl<J> Slot<J> {
-    fn synthetic(&self, error: ToolError) -> Outcome {
-        synthetic(self.entry.call_id.clone(), self.entry.tool.clone(), error)
-    }
-
-    fn due(&self) -> Option<Instant> {
-        if self.outcome.is_settled() { None } else { self.deadline }
-    }
-
-    /// Replaces a finished read's outcome: one by one, it would never have been started. What
-    /// changed something keeps its result, which is the truth.
-    fn take_back(&mut self, error: ToolError) {
-        if self.entry.read_only && self.outcome.take().is_some() {
-            self.outcome = ResolveOnce::new();
-            let outcome = self.synthetic(error);
-            self.outcome.resolve(outcome);
-        }
-    }
-}
-
-impl Stop {
-    fn error(self) -> ToolError {
-        let (code, message) = match self {
-            Stop::Cancel => (ErrorCode::Cancelled, "the turn was stopped before this call finished"),
-            Stop::Interrupt => (ErrorCode::Interrupted, "the user interrupted before this call finished"),
-            Stop::Discard => {
-                (ErrorCode::Discarded, "the model's answer broke off and will be asked for again")
-            }
-        };
-        ToolError::new(code, message)
     }
 }
 

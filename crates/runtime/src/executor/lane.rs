@@ -2,12 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::turn::Core;
+use super::{slot::Settled, turn::Core};
 use crate::{
-    access::Footprint,
+    access::Access,
     event::Event,
     guard::Key,
     registry::Pool,
@@ -70,21 +69,33 @@ impl Lane {
     }
 
     /// The tool is about to run; its time counts from now.
-    pub(crate) fn executing(&self, summary: String, limit: Duration) {
-        self.0.core.executing(self.0.number, Instant::now() + limit);
+    pub(crate) fn begin(&self, summary: String, limit: Duration) {
+        self.0.core.begin(self.0.number, limit);
         self.0.core.post(Event::Started { call_id: self.0.call_id.clone(), summary });
     }
 
-    /// Says what the call touches after all, and waits until no earlier call is in the way.
-    pub(crate) async fn settle(&self, footprint: &Footprint) {
+    /// The tool is done; hooks and the rest are not its time.
+    pub(crate) fn end_of_work(&self) {
+        self.0.core.end_of_work(self.0.number);
+    }
+
+    /// Gives up the running place while an approver thinks; [`settle`](Self::settle) gets it back.
+    pub(crate) fn set_aside(&self) {
+        self.0.core.set_aside(self.0.number);
+    }
+
+    /// Says what the call touches after all, and waits until no earlier call is in the way. False
+    /// when a later call has already begun with it, so that the order cannot be kept.
+    pub(crate) async fn settle(&self, access: &Access) -> bool {
         loop {
             let ended = self.0.core.call_ended.notified();
             tokio::pin!(ended);
             ended.as_mut().enable();
-            if self.0.core.settle(self.0.number, footprint) {
-                return;
+            match self.0.core.settle(self.0.number, access) {
+                Settled::Free => return true,
+                Settled::TooLate => return false,
+                Settled::Wait => ended.await,
             }
-            ended.await;
         }
     }
 }

@@ -6,6 +6,8 @@
 
 mod board;
 mod lane;
+mod seal;
+mod slot;
 mod turn;
 
 pub(crate) use lane::Lane;

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use shuttle::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::board::{Board, Entry, Stop};
+use super::{
+    board::Board,
+    slot::{Entry, Stop},
+};
 use crate::{
     access::Footprint,
     guard::Key,

@@ -4,6 +4,7 @@ use std::{
     collections::{HashSet, VecDeque},
     panic::AssertUnwindSafe,
     sync::Arc,
+    time::Duration,
 };
 
 use futures::{
@@ -15,18 +16,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Lane,
-    board::{Board, Entry, Stop},
+    board::Board,
     lane::Way,
+    slot::{Entry, Settled, Stop},
 };
 use crate::{
-    access::Footprint,
+    access::{Access, Footprint},
     event::Event,
     guard::Key,
     pipeline::{self, Admitted, CallRequest, CallResult, Outcome},
     registry::Pool,
-    results,
-    sync::{Mutex, lock},
-    tool::{ErrorCode, Interrupt, ResultBound, ToolError},
+    sync::{Mutex, MutexGuard, lock},
+    tool::{ErrorCode, Interrupt, ToolError},
     toolbox::Toolbox,
 };
 
@@ -52,13 +53,13 @@ pub(super) struct Core {
 
 type Job = Result<Box<Admitted>, ToolError>;
 
-struct State {
-    board: Board<Job>,
+pub(super) struct State {
+    pub(super) board: Board<Job>,
     ids: HashSet<Arc<str>>,
     outbox: VecDeque<Event>,
     progress_waiting: usize,
     /// Characters given out in results so far.
-    spent: usize,
+    pub(super) spent: usize,
     errors: usize,
     closed: bool,
     discarded: bool,
@@ -100,7 +101,9 @@ impl Turn {
     pub fn submit(&self, request: CallRequest) {
         let core = &self.core;
         let (call_id, tool) = (request.id.clone(), request.name.clone());
-        let key = Key::of(&tool, &request.input);
+        // An alias is the same call.
+        let name = core.pool.get(&tool).map_or(&*tool, |found| found.spec().name.as_ref());
+        let key = Key::of(name, &request.input);
         let admit = AssertUnwindSafe(|| pipeline::admit(&core.toolbox, &core.pool, request));
         let admitted = std::panic::catch_unwind(admit)
             .unwrap_or_else(|panic| Err(pipeline::panicked(&tool, panic.as_ref())));
@@ -115,7 +118,7 @@ impl Turn {
 
     fn take_in(&self, call_id: Arc<str>, tool: Arc<str>, key: Key, mut admitted: Job) {
         let core = &self.core;
-        let mut state = lock(&core.state);
+        let mut state = core.enter();
         if !state.ids.insert(call_id.clone()) {
             let message =
                 format!("call id \"{call_id}\" was already used in this turn: every call needs its own");
@@ -156,7 +159,7 @@ impl Turn {
                 if state.closed && state.board.all_out() {
                     state.ended = true;
                     let end = Event::TurnEnd { calls: state.board.submitted(), errors: state.errors };
-                    self.core.toolbox.observe(&end);
+                    self.core.toolbox.observe(&self.core.id, &end);
                     return Some(end);
                 }
                 state.board.next_deadline()
@@ -226,10 +229,17 @@ impl Core {
         }
     }
 
+    /// Locks the state, and tells the board what time it is.
+    fn enter(&self) -> MutexGuard<'_, State> {
+        let mut state = lock(&self.state);
+        state.board.set_time(Instant::now());
+        state
+    }
+
     /// Adds an event for the watcher and tells the observers.
     fn put(&self, state: &mut State, event: Event) {
-        self.toolbox.observe(&event);
-        if state.discarded {
+        self.toolbox.observe(&self.id, &event);
+        if state.discarded || state.ended {
             return;
         }
         if matches!(event, Event::Progress { .. }) {
@@ -261,6 +271,9 @@ impl Core {
     }
 
     fn give_out(&self, state: &mut State) {
+        for (call_id, is_error, duration) in state.board.take_settled() {
+            self.put(state, Event::Finished { call_id, is_error, duration });
+        }
         while let Some((number, outcome)) = state.board.next_outcome() {
             let result = Arc::new(self.seal(state, number, outcome));
             state.errors += usize::from(result.is_error);
@@ -305,96 +318,51 @@ impl Core {
         }
     }
 
-    /// Last touches at the moment a result comes out: loop guard, budget, effects.
-    fn seal(&self, state: &mut State, number: usize, outcome: Outcome) -> CallResult {
-        let Outcome { mut result, effects, bound, .. } = outcome;
-        let (key, read_only, alone) = match state.board.slot(number) {
-            Some(slot) => (slot.entry.key, slot.entry.read_only, slot.entry.footprint.is_exclusive()),
-            None => return result,
-        };
-        self.heed_guard(&mut result, key, read_only, alone);
-        self.fit_budget(state, &mut result, bound);
-        state.spent += result.chars();
-        // A call that may run beside others must not ask for what depends on order.
-        match effects.iter().find(|effect| !alone && !effect.commutes()) {
-            Some(effect) => {
-                let message = format!(
-                    "{} has a bug: it asked for {} although it may run beside other calls; nothing was changed in the session",
-                    result.tool,
-                    effect.name()
-                );
-                let error = ToolError::new(ErrorCode::EffectRefused, message);
-                CallResult::failed(result.call_id, result.tool, error)
-            }
-            None => {
-                effects.into_iter().for_each(|effect| self.toolbox.apply(effect));
-                result
-            }
-        }
+    pub(super) fn begin(&self, number: usize, limit: Duration) {
+        let mut state = self.enter();
+        // A limit beyond the end of time is none.
+        state.board.begin(number, Instant::now().checked_add(limit));
     }
 
-    /// Counts the result in the loop guard, and lets the guard have its say.
-    fn heed_guard(&self, result: &mut CallResult, key: Key, read_only: bool, alone: bool) {
-        if result.error_code.is_some_and(ErrorCode::is_not_its_own) {
-            return;
-        }
-        let mut guard = lock(&self.toolbox.guard);
-        match guard.refuses(key).filter(|_| result.is_error && read_only) {
-            // Its twins ran beside it; one by one it would have been refused.
-            Some(failures) => {
-                let error = pipeline::refusal(failures);
-                let refused = CallResult::failed(result.call_id.clone(), result.tool.clone(), error);
-                *result = CallResult { duration: result.duration, ..refused };
-            }
-            None => {
-                // What runs alone is called for its place in the order, not for what it returns.
-                if let Some(note) = guard.record(key, read_only && !alone, result) {
-                    result.add_note(&note);
-                }
-            }
-        }
+    pub(super) fn end_of_work(&self, number: usize) {
+        lock(&self.state).board.end_of_work(number);
     }
 
-    /// Keeps the results of the turn within its budget, the largest giving way first.
-    fn fit_budget(&self, state: &State, result: &mut CallResult, bound: ResultBound) {
-        let ResultBound::Chars(_, strategy) = bound else { return };
-        let size = result.chars();
-        let budget = self.toolbox.settings.turn_budget;
-        if state.spent + size <= budget / 2 {
-            return;
-        }
-        let mut fresh = vec![size];
-        fresh.extend(state.board.waiting_sizes());
-        let allowance = results::share(budget, state.spent, &fresh);
-        if let Some(&most) = allowance.first().filter(|&&most| most < size) {
-            pipeline::shorten(&self.toolbox, result, most, strategy);
-        }
-    }
-
-    pub(super) fn executing(&self, number: usize, deadline: Instant) {
-        lock(&self.state).board.set_deadline(number, deadline);
-    }
-
-    pub(super) fn settle(self: &Arc<Self>, number: usize, footprint: &Footprint) -> bool {
-        let mut state = lock(&self.state);
-        let free = state.board.settle(number, footprint);
+    pub(super) fn set_aside(self: &Arc<Self>, number: usize) {
+        let mut state = self.enter();
+        state.board.set_aside(number);
         self.advance(&mut state);
-        free
+        drop(state);
+        self.call_ended.notify_waiters();
+    }
+
+    pub(super) fn settle(self: &Arc<Self>, number: usize, access: &Access) -> Settled {
+        let mut state = self.enter();
+        let before = state.board.running();
+        let settled = state.board.settle(number, access);
+        let gave_up_its_place = state.board.running() < before;
+        self.advance(&mut state);
+        drop(state);
+        // Others may be waiting for just such a place.
+        if gave_up_its_place {
+            self.call_ended.notify_waiters();
+        }
+        settled
     }
 
     /// Takes a call's outcome in. Gives the next call that may start to the caller's own task.
-    fn finish(self: &Arc<Self>, lane: &Lane, outcome: Option<Outcome>) -> Option<Run> {
-        let mut state = lock(&self.state);
-        if let Some(outcome) = &outcome {
-            let finished = Event::Finished {
-                call_id: lane.call_id().clone(),
-                is_error: outcome.result.is_error,
-                duration: outcome.result.duration,
-            };
-            self.put(&mut state, finished);
+    fn finish(self: &Arc<Self>, lane: &Lane, mut outcome: Option<Outcome>) -> Option<Run> {
+        let mut state = self.enter();
+        let number = lane.0.number;
+        let was_alone = state.board.slot(number).is_some_and(|slot| slot.entry.footprint.is_exclusive());
+        if let Some(outcome) = outcome.as_mut().filter(|_| state.board.is_open(number)) {
+            self.apply_commuting(outcome);
         }
-        state.board.finish(lane.0.number, outcome);
+        state.board.finish(number, outcome);
         self.give_out(&mut state);
+        if was_alone {
+            self.review_queue(&mut state);
+        }
         let next = self.start_next(&mut state);
         self.advance(&mut state);
         drop(state);
@@ -402,14 +370,25 @@ impl Core {
         next
     }
 
+    /// What queued calls touch may look different now.
+    fn review_queue(&self, state: &mut State) {
+        let place = self.toolbox.place();
+        state.board.review_queue(|job| {
+            let admitted = job.as_mut().ok()?;
+            let look = AssertUnwindSafe(|| admitted.tool.access(&admitted.input, &place));
+            admitted.access = std::panic::catch_unwind(look).unwrap_or_else(|_| Access::unknown());
+            Some(admitted.access.clone())
+        });
+    }
+
     fn expire(self: &Arc<Self>) {
-        let mut state = lock(&self.state);
+        let mut state = self.enter();
         state.board.expire(Instant::now());
         self.advance(&mut state);
     }
 
     fn stop(self: &Arc<Self>, stop: Stop) {
-        let mut state = lock(&self.state);
+        let mut state = self.enter();
         state.board.stop_all(stop);
         self.advance(&mut state);
         drop(state);
@@ -417,7 +396,7 @@ impl Core {
     }
 
     fn discard(self: &Arc<Self>) -> Vec<Arc<CallResult>> {
-        let mut state = lock(&self.state);
+        let mut state = self.enter();
         let mut left: Vec<Arc<CallResult>> = Vec::new();
         for event in state.outbox.drain(..) {
             if let Event::Result(result) = event {
@@ -430,7 +409,7 @@ impl Core {
         self.drop_after_grace(&mut state);
         while let Some((_, outcome)) = state.board.next_outcome() {
             let result = Arc::new(outcome.result);
-            self.toolbox.observe(&Event::Result(result.clone()));
+            self.toolbox.observe(&self.id, &Event::Result(result.clone()));
             left.push(result);
         }
         self.news.notify_one();

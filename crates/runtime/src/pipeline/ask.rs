@@ -41,7 +41,7 @@ pub(super) async fn ask(
     loop {
         tokio::select! {
             biased;
-            answer = reply.wait() => return settle(lane, &question, answer),
+            answer = reply.wait() => return settle(lane, admitted, &question, answer),
             _ = changes.changed() => {
                 let now = judge(admitted, &toolbox.policy(), opinion);
                 if now == question.decision {
@@ -53,7 +53,7 @@ pub(super) async fn ask(
                     continue;
                 }
                 if reply.withdraw() {
-                    lane.event(decision_event(lane, &now));
+                    lane.event(decision_event(lane, admitted, &now));
                     return if now.behavior == Behavior::Allow { Ok(None) } else { Err(denied(&now)) };
                 }
             }
@@ -83,11 +83,16 @@ impl Drop for TakeBack<'_> {
     }
 }
 
-fn settle(lane: &Lane, question: &Ask, answer: Answer) -> Result<Option<Value>, ToolError> {
+fn settle(
+    lane: &Lane,
+    admitted: &Admitted,
+    question: &Ask,
+    answer: Answer,
+) -> Result<Option<Value>, ToolError> {
     let settled = |behavior, reason: String| {
         let decision =
             Decision { behavior, reason: reason.into(), by: By::Approver, ..question.decision.clone() };
-        lane.event(decision_event(lane, &decision));
+        lane.event(decision_event(lane, admitted, &decision));
         decision
     };
     match answer {

@@ -18,11 +18,11 @@ use crate::{
     access::Access,
     event::Event,
     executor::Lane,
-    hooks::{BeforeCall, RewriteTrust},
+    hooks::{Before, BeforeCall, RewriteTrust},
     place::Place,
     registry::Pool,
     results::Strategy,
-    schema,
+    schema::{self, Coercion},
     tool::{
         Block, Call, DynTool, ErrorCode, ProgressSender, ResultBound, SessionEffect, ToolError, ToolOutput,
         Unfit, ValidInput, accept, accept_rewritten,
@@ -173,8 +173,15 @@ async fn hooks(lane: &Lane, admitted: Box<Admitted>) -> Result<Hooked, ToolError
 async fn run_hooks(lane: &Lane, mut admitted: Box<Admitted>) -> Result<Hooked, ToolError> {
     let toolbox = lane.toolbox();
     let name = admitted.tool.spec().name.clone();
-    let call = BeforeCall { call_id: lane.call_id(), tool: &name, input: admitted.input.value() };
-    let before = toolbox.hooks.before(call).await;
+    let input = admitted.tool.observable(&admitted.input, &toolbox.place());
+    let call = BeforeCall { call_id: lane.call_id(), tool: &name, input: &input };
+    // Hooks that do not answer open no door: a person is asked.
+    let silent = || Before {
+        opinion: Some(HookOpinion::Ask("the hooks did not answer in time".to_owned())),
+        ..Before::default()
+    };
+    let answer = tokio::time::timeout(toolbox.settings.hook_limit, toolbox.hooks.before(call)).await;
+    let before = answer.unwrap_or_else(|_| silent());
     for run in before.runs {
         lane.event(Event::Hook { call_id: lane.call_id().clone(), run });
     }
@@ -191,7 +198,7 @@ async fn run_hooks(lane: &Lane, mut admitted: Box<Admitted>) -> Result<Hooked, T
         rewritten(lane, &mut admitted, rewrite.input, "hook", trust)?;
     }
     // Until here calls behind this one were held back, as nobody knew what it would touch.
-    lane.settle(admitted.access.footprint()).await;
+    settle(lane, &admitted).await?;
     Ok(Hooked { admitted, opinion: before.opinion, notes: before.context })
 }
 
@@ -240,21 +247,33 @@ async fn permission(lane: &Lane, hooked: Hooked) -> Result<Permit, ToolError> {
     admitted.access = admitted.tool.access(&admitted.input, &place);
     let policy = toolbox.policy();
     let decision = judge(&admitted, &policy, opinion.as_ref());
-    lane.event(decision_event(lane, &decision));
+    lane.event(decision_event(lane, &admitted, &decision));
     let mut edited = false;
     match decision.behavior {
         Behavior::Allow => {}
         Behavior::Deny => return Err(denied(&decision)),
         Behavior::Ask => {
+            // A question may stay open for long; others use the place meanwhile.
+            lane.set_aside();
             let asking = ask::ask(lane, &admitted, opinion.as_ref(), decision);
             if let Some(input) = Box::pin(asking).await? {
                 rewritten(lane, &mut admitted, input, "approver", RewriteTrust::Revalidate)?;
-                Box::pin(lane.settle(admitted.access.footprint())).await;
                 edited = true;
             }
+            Box::pin(settle(lane, &admitted)).await?;
         }
     }
     Ok(Permit { admitted, policy, place, opinion, notes, edited })
+}
+
+/// Waits for the call's place in the order, now that it is certain what it touches.
+async fn settle(lane: &Lane, admitted: &Admitted) -> Result<(), ToolError> {
+    if lane.settle(&admitted.access).await {
+        return Ok(());
+    }
+    let message =
+        "not run: with its changed input it touches what a later call is already working on; call it again";
+    Err(ToolError::new(ErrorCode::Denied, message))
 }
 
 fn judge(admitted: &Admitted, policy: &Policy, hook: Option<&HookOpinion>) -> Decision {
@@ -273,8 +292,13 @@ fn judge(admitted: &Admitted, policy: &Policy, hook: Option<&HookOpinion>) -> De
     )
 }
 
-fn decision_event(lane: &Lane, decision: &Decision) -> Event {
-    Event::Decision { call_id: lane.call_id().clone(), tool: lane.tool().clone(), decision: decision.clone() }
+fn decision_event(lane: &Lane, admitted: &Admitted, decision: &Decision) -> Event {
+    Event::Decision {
+        call_id: lane.call_id().clone(),
+        tool: lane.tool().clone(),
+        input: admitted.input.shared(),
+        decision: decision.clone(),
+    }
 }
 
 fn denied(decision: &Decision) -> ToolError {
@@ -293,7 +317,7 @@ async fn execute(lane: &Lane, permit: Permit) -> Outcome {
     if let Some(denial) = denied_since(lane, &admitted, &policy, opinion.as_ref(), edited) {
         return failure(lane, denial);
     }
-    lane.executing(tool.summary(&admitted.input), tool.time_limit(&admitted.input));
+    lane.begin(tool.summary(&admitted.input), tool.time_limit(&admitted.input));
     let call = Call {
         id: lane.call_id().clone(),
         turn: lane.turn_id().clone(),
@@ -306,11 +330,15 @@ async fn execute(lane: &Lane, permit: Permit) -> Outcome {
         cancel: lane.cancel().clone(),
     };
     let ran = AssertUnwindSafe(tool.run(&admitted.input, &call)).catch_unwind().await;
+    lane.end_of_work();
     let ran = ran.unwrap_or_else(|panic| Err(panicked(lane.tool(), panic.as_ref())));
     let mut outcome = map(lane, tool, ran);
-    note_repairs(&admitted, &mut outcome);
-    after(lane, &admitted, notes, &mut outcome).await;
+    let said = after(lane, &admitted, &outcome.result).await;
     bound(toolbox, &mut outcome);
+    // Notes come after the bound, or they would be the first thing cut off.
+    for note in repairs(&admitted).into_iter().chain(notes).chain(said) {
+        outcome.result.add_note(&note);
+    }
     outcome
 }
 
@@ -328,7 +356,7 @@ fn denied_since(
     }
     let decision = judge(admitted, &policy, opinion);
     (decision.behavior == Behavior::Deny).then(|| {
-        lane.event(decision_event(lane, &decision));
+        lane.event(decision_event(lane, admitted, &decision));
         denied(&decision)
     })
 }
@@ -368,29 +396,26 @@ fn map(lane: &Lane, tool: &dyn DynTool, ran: Result<ToolOutput, ToolError>) -> O
 }
 
 /// The model should know that what ran is not quite what it wrote.
-fn note_repairs(admitted: &Admitted, outcome: &mut Outcome) {
-    for repair in admitted.input.coercions() {
-        outcome
-            .result
-            .add_note(&format!("(input {}: {} was taken as {})", repair.path, repair.from, repair.to));
-    }
+fn repairs(admitted: &Admitted) -> Vec<String> {
+    let say =
+        |repair: &Coercion| format!("(input {}: {} was taken as {})", repair.path, repair.from, repair.to);
+    admitted.input.coercions().iter().map(say).collect()
 }
 
-/// Hooks after the call; what they and the ones before it wanted to say is added to the result.
-async fn after(lane: &Lane, admitted: &Admitted, mut notes: Vec<String>, outcome: &mut Outcome) {
+/// Hooks after the call, and what they want to say.
+async fn after(lane: &Lane, admitted: &Admitted, result: &CallResult) -> Vec<String> {
+    if !admitted.hooked {
+        return Vec::new();
+    }
     let toolbox = lane.toolbox();
-    let name = &admitted.tool.spec().name;
-    if admitted.hooked {
-        let call = BeforeCall { call_id: lane.call_id(), tool: name, input: admitted.input.value() };
-        let said = toolbox.hooks.after(call, &outcome.result).await;
-        for run in said.runs {
-            lane.event(Event::Hook { call_id: lane.call_id().clone(), run });
-        }
-        notes.extend(said.context);
+    let input = admitted.tool.observable(&admitted.input, &toolbox.place());
+    let call = BeforeCall { call_id: lane.call_id(), tool: &admitted.tool.spec().name, input: &input };
+    let answer = tokio::time::timeout(toolbox.settings.hook_limit, toolbox.hooks.after(call, result)).await;
+    let said = answer.unwrap_or_default();
+    for run in said.runs {
+        lane.event(Event::Hook { call_id: lane.call_id().clone(), run });
     }
-    for note in notes {
-        outcome.result.add_note(&note);
-    }
+    said.context
 }
 
 fn bound(toolbox: &Toolbox, outcome: &mut Outcome) {

@@ -85,6 +85,11 @@ where
         self.typed(input).map_or(T::FACTS.time_limit, |input| self.tool.time_limit(input))
     }
 
+    fn observable(&self, input: &ValidInput, place: &Place) -> Value {
+        let told = self.typed(input).and_then(|typed| self.tool.observable(typed, place));
+        told.unwrap_or_else(|| input.value().clone())
+    }
+
     fn summary(&self, input: &ValidInput) -> String {
         self.typed(input).map_or_else(|| T::NAME.to_owned(), |input| self.tool.summary(input))
     }

@@ -1,6 +1,6 @@
 //! Input that has been proved fit.
 
-use std::any::Any;
+use std::{any::Any, sync::Arc};
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::schema::{Coercion, Problem};
 /// Input that passed validation. Only the validator can make one, so whatever takes it, the
 /// permission stage and the tool itself, cannot be reached by anything unchecked.
 pub struct ValidInput {
-    value: Value,
+    value: Arc<Value>,
     parsed: ParsedInput,
     coercions: Vec<Coercion>,
 }
@@ -25,6 +25,11 @@ impl ValidInput {
     /// The input as JSON, repairs included.
     pub fn value(&self) -> &Value {
         &self.value
+    }
+
+    /// The same, to keep.
+    pub(crate) fn shared(&self) -> Arc<Value> {
+        self.value.clone()
     }
 
     /// Small repairs that were made before the check.
@@ -62,14 +67,14 @@ pub(crate) fn accept(tool: &dyn DynTool, mut value: Value, limit: usize) -> Resu
     let coercions = schema.coerce(&mut value);
     schema.check(&value).map_err(Unfit::Problems)?;
     let parsed = tool.parse(&value).map_err(Unfit::Problems)?;
-    Ok(ValidInput { value, parsed, coercions })
+    Ok(ValidInput { value: Arc::new(value), parsed, coercions })
 }
 
 /// For rewrites that settings trust: no schema and no repairs, but the tool must still be able
 /// to make sense of it.
 pub(crate) fn accept_rewritten(tool: &dyn DynTool, value: Value) -> Result<ValidInput, Unfit> {
     let parsed = tool.parse(&value).map_err(Unfit::Problems)?;
-    Ok(ValidInput { value, parsed, coercions: Vec::new() })
+    Ok(ValidInput { value: Arc::new(value), parsed, coercions: Vec::new() })
 }
 
 /// Roughly how many bytes a value has as JSON. Stops counting soon after `limit`.

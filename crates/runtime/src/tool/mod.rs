@@ -76,6 +76,12 @@ pub trait Tool: Send + Sync + 'static {
     /// One line on what is about to be done.
     fn summary(&self, input: &Self::Input) -> String;
 
+    /// The input as hooks see it: defaults and absolute paths filled in. `None` when what the model
+    /// wrote says it all.
+    fn observable(&self, _input: &Self::Input, _place: &Place) -> Option<Value> {
+        None
+    }
+
     /// Does the work.
     fn run(
         &self,
@@ -176,6 +182,11 @@ pub trait DynTool: Send + Sync {
     /// How long the call may run.
     fn time_limit(&self, _input: &ValidInput) -> Duration {
         self.spec().facts.time_limit
+    }
+
+    /// The input as hooks see it.
+    fn observable(&self, input: &ValidInput, _place: &Place) -> Value {
+        input.value().clone()
     }
 
     /// One line on what is about to be done.

@@ -121,6 +121,11 @@ impl Tool for Read {
         }
     }
 
+    fn observable(&self, input: &Input, place: &Place) -> Option<Value> {
+        let path = place.absolute(Path::new(&input.file_path));
+        Some(json!({ "file_path": path, "offset": input.offset, "limit": input.limit }))
+    }
+
     async fn run(&self, input: &Input, call: &Call) -> Result<Done<Output>, ToolError> {
         let path = call.place.absolute(Path::new(&input.file_path));
         let wanted = Wanted { offset: input.offset, limit: input.limit };
