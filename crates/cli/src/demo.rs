@@ -70,9 +70,11 @@ pub(crate) async fn run(_args: Args, environment: Environment) -> anyhow::Result
                     spans.insert(at, Span { call_id: call_id.clone(), from: now, to: now });
                 }
             }
-            Event::Finished { call_id, .. } => {
+            Event::Finished { call_id, duration, .. } => {
                 if let Some(span) = position(&order, call_id).and_then(|at| spans.get_mut(&at)) {
+                    // Events are seen a little late; the duration was measured where it happened.
                     span.to = start.elapsed();
+                    span.from = span.to.saturating_sub(*duration);
                 }
             }
             Event::Result(result) => {

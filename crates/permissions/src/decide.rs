@@ -103,9 +103,9 @@ impl Decision {
 pub fn decide(policy: &Policy, request: &Request<'_>) -> Decision {
     let decision = denied_by_rule(policy, request)
         .or_else(|| failed_check(request))
-        .or_else(|| hook_objection(request))
-        .or_else(|| firm_ask(policy, request))
+        .or_else(|| hook_denial(request))
         .or_else(|| plan_mode(policy, request))
+        .or_else(|| firm_ask(policy, request))
         .or_else(|| bypass(policy))
         .or_else(|| allowed_by_rule_or_hook(policy, request))
         .or_else(|| tool_opinion(policy, request))
@@ -145,23 +145,28 @@ fn failed_check(request: &Request<'_>) -> Option<Decision> {
     None
 }
 
-/// Step 3: a hook that denies or asks.
-fn hook_objection(request: &Request<'_>) -> Option<Decision> {
-    match request.hook.as_ref()? {
-        HookOpinion::Deny(reason) => {
-            Some(Decision::new(Behavior::Deny, By::Hook, format!("a hook denied it: {reason}")))
-        }
-        HookOpinion::Ask(reason) => {
-            Some(Decision::new(Behavior::Ask, By::Hook, format!("a hook wants it asked: {reason}")))
-        }
-        HookOpinion::Allow(_) => None,
-    }
+/// Step 3: a hook that denies.
+fn hook_denial(request: &Request<'_>) -> Option<Decision> {
+    let Some(HookOpinion::Deny(reason)) = &request.hook else { return None };
+    Some(Decision::new(Behavior::Deny, By::Hook, format!("a hook denied it: {reason}")))
 }
 
-/// Step 4: asks that nothing may lower. In plan mode a change is refused outright instead of asked.
+/// Step 4: plan mode, which only leaving it can lift. It comes before the asks: were it behind
+/// them, an ask rule or a hook that asks would turn its no into a question.
+fn plan_mode(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
+    (policy.mode == Mode::Plan && !request.read_only && !request.needs_person).then(|| {
+        let reason = format!(
+            "plan mode: {} could change something, and only reading is allowed until the plan is accepted",
+            request.tool
+        );
+        Decision::new(Behavior::Deny, By::Mode(Mode::Plan), reason)
+    })
+}
+
+/// Step 5: asks that nothing may lower.
 fn firm_ask(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
-    if policy.mode == Mode::Plan && !request.read_only && !request.needs_person {
-        return None;
+    if let Some(HookOpinion::Ask(reason)) = &request.hook {
+        return Some(Decision::new(Behavior::Ask, By::Hook, format!("a hook wants it asked: {reason}")));
     }
     if let Some(rule) = policy.rules.covering(RuleList::Ask, request.tool) {
         return Some(rule_decision(Behavior::Ask, RuleList::Ask, rule));
@@ -172,17 +177,6 @@ fn firm_ask(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
     request.needs_person.then(|| {
         let reason = format!("{} is a question to a person", request.tool);
         Decision::new(Behavior::Ask, By::Check(Check::NeedsPerson), reason)
-    })
-}
-
-/// Step 5: plan mode, which only leaving it can lift.
-fn plan_mode(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
-    (policy.mode == Mode::Plan && !request.read_only).then(|| {
-        let reason = format!(
-            "plan mode: {} could change something, and only reading is allowed until the plan is accepted",
-            request.tool
-        );
-        Decision::new(Behavior::Deny, By::Mode(Mode::Plan), reason)
     })
 }
 

@@ -112,6 +112,7 @@ fn request(kind: &str) -> Request<'static> {
 #[case::hook_cannot_lift_deny("default; deny T", "hook allows", Behavior::Deny)]
 #[case::hook_cannot_lift_ask("default; ask T", "hook allows", Behavior::Ask)]
 #[case::hook_cannot_lift_plan("plan", "hook allows", Behavior::Deny)]
+#[case::hook_ask_cannot_soften_plan("plan", "hook asks", Behavior::Deny)]
 fn table(#[case] policy_text: &str, #[case] kind: &str, #[case] expected: Behavior) {
     let decision = decide(&policy(policy_text), &request(kind));
     assert_eq!(decision.behavior, expected, "{decision:?}");
@@ -217,6 +218,11 @@ proptest! {
         let mut reversed = lists.clone();
         reversed.reverse();
         prop_assert_eq!(&before, &decide(&build(&reversed), &request));
+        if request.hook.is_none() {
+            let mut objected = request.clone();
+            objected.hook = Some(HookOpinion::Ask("hm".into()));
+            prop_assert!(decide(&build(&lists), &objected).behavior >= before.behavior);
+        }
         let mut stricter = lists;
         stricter.push((extra, true));
         prop_assert!(decide(&build(&stricter), &request).behavior >= before.behavior);

@@ -378,7 +378,7 @@ impl<J> Board<J> {
     pub(crate) fn take_settled(&mut self) -> Vec<(Arc<str>, bool, Duration)> {
         let settled = std::mem::take(&mut self.settled);
         let look = |number| {
-            let slot = self.at(number);
+            let slot = self.slots.get(usize::checked_sub(number, self.first)?)?;
             slot.outcome.peek(|outcome| {
                 (slot.entry.call_id.clone(), outcome.result.is_error, outcome.result.duration)
             })

@@ -34,7 +34,7 @@ impl Core {
         match effects.iter().find(|effect| !alone && !effect.commutes()) {
             Some(effect) => {
                 let message = format!(
-                    "{} has a bug: it asked for {} although it may run beside other calls; nothing was changed in the session",
+                    "{} has a bug: it asked for {} although it may run beside other calls; that change was not made",
                     result.tool,
                     effect.name()
                 );

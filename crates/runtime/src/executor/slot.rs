@@ -27,8 +27,8 @@ pub(crate) struct Entry {
     pub(crate) failure_spreads: bool,
     /// For the loop guard.
     pub(crate) key: Key,
-    /// Repeats an earlier change whose result is not out: starts only when every earlier result
-    /// is, or the loop guard would count by luck.
+    /// Repeats a change that failed, or whose result is not out: starts only when every earlier
+    /// result is, or what the loop guard says of it would be luck.
     pub(crate) twin: bool,
 }
 

@@ -124,7 +124,7 @@ impl Turn {
                 format!("call id \"{call_id}\" was already used in this turn: every call needs its own");
             admitted = Err(ToolError::new(ErrorCode::InvalidInput, message));
         }
-        let entry = Core::entry(&state.board, call_id.clone(), tool.clone(), key, &admitted);
+        let entry = core.entry(&state.board, call_id.clone(), tool.clone(), key, &admitted);
         // A call that comes after the end reopens the turn: it too gets its result.
         state.ended = false;
         core.put(&mut state, Event::Queued { call_id, tool });
@@ -199,7 +199,7 @@ impl Drop for Turn {
 }
 
 impl Core {
-    fn entry(board: &Board<Job>, call_id: Arc<str>, tool: Arc<str>, key: Key, job: &Job) -> Entry {
+    fn entry(&self, board: &Board<Job>, call_id: Arc<str>, tool: Arc<str>, key: Key, job: &Job) -> Entry {
         let Ok(admitted) = job else {
             // A call that only fails does nothing; but what the model meant by it is not known,
             // so calls behind it keep their order.
@@ -225,7 +225,8 @@ impl Core {
             interrupt: facts.interrupt,
             failure_spreads: facts.failure_spreads,
             key,
-            twin: !admitted.access.read_only() && board.repeats(key),
+            twin: !admitted.access.read_only()
+                && (board.repeats(key) || lock(&self.toolbox.guard).has_failed(key)),
         }
     }
 
