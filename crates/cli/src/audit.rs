@@ -53,8 +53,9 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<Exit
         match &verdict {
             Ok(report) => {
                 show::line(&format!(
-                    "{GOOD}intact{GOOD:#}: {} lines in {} files",
-                    report.lines, report.files
+                    "{GOOD}intact{GOOD:#}: {} in {}",
+                    show::count(report.lines, "line"),
+                    show::count(report.files, "file")
                 ))?;
                 for note in &report.notes {
                     show::line(&format!("{NOTE}note:{NOTE:#} {}", show::safe(note)))?;

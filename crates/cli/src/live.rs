@@ -93,7 +93,7 @@ impl Screen {
                     0 => (GOOD, "all well".to_owned()),
                     count => (BAD, format!("{count} failed")),
                 };
-                self.print(&format!("{DIM}{calls} calls,{DIM:#} {style}{words}{style:#}"))?;
+                self.print(&format!("{DIM}{},{DIM:#} {style}{words}{style:#}", show::count(*calls, "call")))?;
             }
             Event::Decision { .. } | Event::Hook { .. } | Event::Rewrite { .. } => {}
         }

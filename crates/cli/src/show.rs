@@ -67,9 +67,17 @@ pub(crate) fn result(result: &CallResult, summary: Option<&str>) -> String {
         text.push_str(&format!("\n    {DIM}{}{DIM:#}", clip(&safe(&line.replace('\t', "  ")), 160)));
     }
     if lines.len() > shown {
-        text.push_str(&format!("\n    {DIM}… {} more lines{DIM:#}", lines.len() - shown));
+        text.push_str(&format!("\n    {DIM}… {}{DIM:#}", count(lines.len() - shown, "more line")));
     }
     text
+}
+
+/// A number of things, in words.
+pub(crate) fn count(number: impl TryInto<u64>, thing: &str) -> String {
+    match number.try_into().unwrap_or(u64::MAX) {
+        1 => format!("1 {thing}"),
+        many => format!("{many} {thing}s"),
+    }
 }
 
 /// Safe, on one line, and at most so many characters.

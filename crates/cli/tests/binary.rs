@@ -330,12 +330,7 @@ fn the_audit_log_finds_any_changed_byte() {
         assert_eq!(run(&workspace, &["tool", "Read", r#"{"file_path": "a.txt"}"#]).code, 0);
     }
     let intact = run(&workspace, &["audit", "verify"]);
-    assert_eq!(
-        (intact.code, &*intact.stdout),
-        (0, "intact: 4 lines in 1 files\n"),
-        "{}",
-        intact.transcript()
-    );
+    assert_eq!((intact.code, &*intact.stdout), (0, "intact: 4 lines in 1 file\n"), "{}", intact.transcript());
     let log = workspace.home().join(".gripper/audit/audit.jsonl");
     let whole = std::fs::read(&log).unwrap();
     let places = (0..whole.len()).step_by(97).chain([whole.len() - 2, whole.len() - 1]);

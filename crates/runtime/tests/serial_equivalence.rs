@@ -8,7 +8,10 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use gripper_runtime::{CallRequest, CallResult, Event, Settings, Toolbox};
+use gripper_runtime::{
+    CallRequest, CallResult, Event, Settings, Toolbox,
+    hooks::{Answer, HookSet},
+};
 use gripper_testkit::{Probe, World, settings, toolbox_of};
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop, prop_assert_eq, proptest};
 use serde_json::{Value, json};
@@ -73,7 +76,8 @@ impl Step {
 type Outcome = (Option<&'static str>, String);
 
 /// Runs the calls one by one, in plain code, leaving out the ones that were stopped from outside.
-fn model(steps: &[Step], stopped: &[usize]) -> (Vec<Outcome>, BTreeMap<String, i64>) {
+/// `declared` is what the model wrote, `steps` what ran after hooks.
+fn model(declared: &[Step], steps: &[Step], stopped: &[usize]) -> (Vec<Outcome>, BTreeMap<String, i64>) {
     let mut cells: BTreeMap<String, i64> = BTreeMap::new();
     let mut outcomes = Vec::new();
     let mut failed: Vec<(usize, &Step)> = Vec::new();
@@ -82,7 +86,7 @@ fn model(steps: &[Step], stopped: &[usize]) -> (Vec<Outcome>, BTreeMap<String, i
             outcomes.push((None, String::new()));
             continue;
         }
-        let cause = failed.iter().find(|(_, earlier)| step.command || earlier.conflicts(step));
+        let cause = failed.iter().find(|(_, earlier)| step.command || earlier.conflicts(&declared[number]));
         if let Some((cause, _)) = cause {
             let words = format!("cancelled: parallel call c{cause} (Command) failed");
             outcomes.push((Some("sibling_failed"), words));
@@ -201,7 +205,7 @@ proptest! {
     fn random_turns_equal_one_by_one(steps in prop::collection::vec(step(), 0..12), limit in 1..6usize) {
         let world = World::default();
         let results = block_on(play(&toolbox(&world, limit, |_| {}), &steps, true, Meddling::None));
-        let (outcomes, cells) = model(&steps, &[]);
+        let (outcomes, cells) = model(&steps, &steps, &[]);
         prop_assert_eq!(ids(&results), expected_ids(&steps));
         prop_assert_eq!(results.iter().map(|result| outcome(result)).collect::<Vec<_>>(), outcomes);
         prop_assert_eq!(world.cells(), cells);
@@ -226,7 +230,7 @@ proptest! {
         let stopped: Vec<usize> = (0..steps.len())
             .filter(|&number| matches!(outcome(&results[number]).0, Some("cancelled" | "interrupted")))
             .collect();
-        let (outcomes, cells) = model(&steps, &stopped);
+        let (outcomes, cells) = model(&steps, &steps, &stopped);
         for number in (0..steps.len()).filter(|number| !stopped.contains(number)) {
             prop_assert_eq!(&outcome(&results[number]), &outcomes[number]);
         }
@@ -236,6 +240,38 @@ proptest! {
                 prop_assert_eq!(world.cells().get(*name).copied(), cells.get(*name).copied(), "cell {}", name);
             }
         }
+    }
+
+    /// Hooks that rewrite change what a call touches after it was placed in the order.
+    #[test]
+    fn rewritten_turns_equal_one_by_one(
+        steps in prop::collection::vec(step(), 0..10),
+        rewrites in prop::collection::vec(any::<bool>(), 10),
+        limit in 1..6usize,
+    ) {
+        let world = World::default();
+        // Every cell moves on by one.
+        let moved = |cells: &[usize]| cells.iter().map(|cell| (cell + 1) % CELLS.len()).collect::<Vec<_>>();
+        let effective: Vec<Step> = steps
+            .iter()
+            .zip(&rewrites)
+            .map(|(step, rewrite)| match rewrite {
+                true => Step { reads: moved(&step.reads), writes: moved(&step.writes), ..step.clone() },
+                false => step.clone(),
+            })
+            .collect();
+        let inputs: Vec<Value> = effective.iter().enumerate().map(|(n, step)| step.input(Some(n))).collect();
+        let hooks = HookSet::new().before("move", &[], move |call| {
+            let number = call.input["n"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+            if rewrites[number] { Answer::Rewrite(inputs[number].clone()) } else { Answer::Pass }
+        });
+        let tools = [Probe::on_world("Plain", world.clone(), false), Probe::on_world("Command", world.clone(), true)];
+        let settings = settings(|settings| settings.max_concurrency = limit);
+        let toolbox = toolbox_of(tools).settings(settings).hooks(Arc::new(hooks)).build();
+        let results = block_on(play(&toolbox, &steps, true, Meddling::None));
+        let (outcomes, cells) = model(&steps, &effective, &[]);
+        prop_assert_eq!(results.iter().map(|result| outcome(result)).collect::<Vec<_>>(), outcomes);
+        prop_assert_eq!(world.cells(), cells);
     }
 
     /// With repeated calls the loop guard speaks; what it says must not depend on the schedule.

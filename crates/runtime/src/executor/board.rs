@@ -238,6 +238,7 @@ impl<J> Board<J> {
             let slot = &mut self.slots[number - self.first];
             if let Some(access) = slot.job.as_mut().and_then(&mut look) {
                 slot.entry.touch(&access);
+                slot.entry.declared = access.footprint().clone();
             }
         }
     }
@@ -344,7 +345,7 @@ impl<J> Board<J> {
         match self.siblings {
             SiblingCancel::Never => false,
             SiblingCancel::All => true,
-            SiblingCancel::Conflicting => entry.failure_spreads || entry.footprint.conflicts(failed),
+            SiblingCancel::Conflicting => entry.failure_spreads || entry.declared.conflicts(failed),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Explores thread schedules of the resolve-once cell and of the board with shuttle: whatever the
 //! interleaving, every call has exactly one outcome and they come out in order.
+#![allow(clippy::unwrap_used, reason = "a failed expectation is how tests fail")]
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use super::{
     slot::{Entry, Stop},
 };
 use crate::{
-    access::Footprint,
+    access::{Access, Resource, Use},
     guard::Key,
     once::ResolveOnce,
     pipeline::{CallResult, Outcome},
@@ -31,13 +32,19 @@ fn done(number: usize) -> Outcome {
     }
 }
 
+/// The first two write the same thing, so the second must wait for the first.
 fn entry(number: usize) -> Entry {
+    let access = match number {
+        0 | 1 => Access::nothing().uses(Resource::Path("/a".into()), Use::Write),
+        _ => Access::nothing(),
+    };
     Entry {
         call_id: format!("c{number}").into(),
         tool: "T".into(),
-        footprint: Footprint::default(),
+        footprint: access.footprint().clone(),
+        declared: access.footprint().clone(),
         unsettled: false,
-        read_only: true,
+        read_only: access.read_only(),
         interrupt: Interrupt::Cancel,
         failure_spreads: false,
         key: Key::of("T", &number.into()),

@@ -20,6 +20,9 @@ pub(crate) struct Entry {
     pub(crate) tool: Arc<str>,
     /// What it touches.
     pub(crate) footprint: Footprint,
+    /// What the model's own input said it would touch. Whether an earlier failure takes the call
+    /// along is judged by this: hooks may not have run by then, and that must make no difference.
+    pub(crate) declared: Footprint,
     /// Hooks may still change what it touches: later calls wait until they have run.
     pub(crate) unsettled: bool,
     pub(crate) read_only: bool,
