@@ -2,7 +2,7 @@
 //!
 //! Five stages, each a function below: **enabled** and **validate** run when the call is
 //! submitted (the scheduler needs to know what it touches), **hooks**, **permission** and
-//! **execute** when it is its turn. Whatever happens, [`run_call`] gives exactly one result.
+//! **execute** when it is its turn. Whatever happens, `run_call` gives exactly one result.
 
 mod ask;
 mod result;
