@@ -70,8 +70,8 @@ impl Lane {
 
     /// The tool is about to run; its time counts from now.
     pub(crate) fn begin(&self, summary: String, limit: Duration) {
-        self.0.core.begin(self.0.number, limit);
-        self.0.core.post(Event::Started { call_id: self.0.call_id.clone(), summary });
+        let started = Event::Started { call_id: self.0.call_id.clone(), summary };
+        self.0.core.begin(self.0.number, limit, started);
     }
 
     /// The tool is done; hooks and the rest are not its time.

@@ -255,12 +255,16 @@ impl Core {
                 state.progress_waiting -= 1;
             }
         }
+        // Whoever waits has seen an empty outbox; while it is not empty, nobody does.
+        let waited_for = state.outbox.is_empty();
         state.outbox.push_back(event);
+        if waited_for {
+            self.news.notify_one();
+        }
     }
 
     pub(super) fn post(&self, event: Event) {
         self.put(&mut lock(&self.state), event);
-        self.news.notify_one();
     }
 
     /// Gives out what is ready and starts what may start.
@@ -270,7 +274,6 @@ impl Core {
             tokio::spawn(self.clone().work_off(run));
         }
         self.drop_after_grace(state);
-        self.news.notify_one();
     }
 
     fn give_out(&self, state: &mut State) {
@@ -321,10 +324,11 @@ impl Core {
         }
     }
 
-    pub(super) fn begin(&self, number: usize, limit: Duration) {
-        let mut state = self.enter();
+    pub(super) fn begin(&self, number: usize, limit: Duration, started: Event) {
+        let mut state = lock(&self.state);
         // A limit beyond the end of time is none.
         state.board.begin(number, Instant::now().checked_add(limit));
+        self.put(&mut state, started);
     }
 
     pub(super) fn end_of_work(&self, number: usize) {

@@ -330,7 +330,9 @@ async fn execute(lane: &Lane, permit: Permit) -> Outcome {
         cancel: lane.cancel().clone(),
     };
     let ran = AssertUnwindSafe(tool.run(&admitted.input, &call)).catch_unwind().await;
-    lane.end_of_work();
+    if admitted.hooked {
+        lane.end_of_work();
+    }
     let ran = ran.unwrap_or_else(|panic| Err(panicked(lane.tool(), panic.as_ref())));
     let mut outcome = map(lane, tool, ran);
     let said = after(lane, &admitted, &outcome.result).await;
