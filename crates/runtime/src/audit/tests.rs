@@ -8,7 +8,7 @@ use rstest::rstest;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-use super::writer::{CURRENT, HEAD};
+use super::writer::{CURRENT, HEAD, Writer};
 use super::{AuditLog, Damage, Limits, Report, verify};
 
 fn body(value: Value) -> Map<String, Value> {
@@ -371,6 +371,21 @@ fn a_folder_that_cannot_be_made_is_an_error() {
     fs::write(dir.path().join("file"), "").unwrap();
     let error = AuditLog::open(&dir.path().join("file/audit"), "s1", Limits::default()).unwrap_err();
     assert!(error.to_string().starts_with("cannot write the audit log at "), "{error}");
+}
+
+#[test]
+fn a_stuck_process_is_waited_for_once() {
+    let dir = TempDir::new().unwrap();
+    let mut writer =
+        Writer::new(dir.path(), Limits { lock_wait: Duration::from_millis(10), ..Limits::default() })
+            .unwrap();
+    let held = File::open(dir.path().join(HEAD)).unwrap();
+    held.lock().unwrap();
+    let mut waited = || match writer.append("s1", &["{}".to_owned()]).unwrap_err() {
+        super::AuditError::Locked { waited, .. } => waited,
+        other => panic!("{other}"),
+    };
+    assert_eq!([waited(), waited()], [Duration::from_millis(10), Duration::ZERO]);
 }
 
 #[test]

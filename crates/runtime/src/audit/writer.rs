@@ -258,15 +258,18 @@ impl Writer {
     fn lock(&self) -> Result<File, AuditError> {
         let file = self.open_private(HEAD, false)?;
         let start = Instant::now();
+        // Waited for once in vain, the lock is only tried until it comes free: a queue behind a stuck
+        // process would fill up and hold back calls, wait after wait.
+        let patience = if self.lost > 0 { Duration::ZERO } else { self.limits.lock_wait };
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(file),
-                Err(TryLockError::WouldBlock) if start.elapsed() < self.limits.lock_wait => {
+                Err(TryLockError::WouldBlock) if start.elapsed() < patience => {
                     std::thread::sleep(LOCK_PAUSE);
                 }
                 Err(TryLockError::WouldBlock) => {
                     let path = self.folder.join(HEAD);
-                    return Err(AuditError::Locked { path, waited: self.limits.lock_wait });
+                    return Err(AuditError::Locked { path, waited: patience });
                 }
                 Err(TryLockError::Error(source)) => return Err(self.failed(HEAD, source)),
             }
