@@ -16,7 +16,6 @@ use gripper_runtime::{
     CallRequest, DynTool, Facts, Recorder, Toolbox,
     audit::{AuditLog, Limits},
     schema::InputSchema,
-    tool::{Loading, ToolSpec},
 };
 use gripper_testkit::{
     Probe,
@@ -102,9 +101,7 @@ async fn searching(report: &mut Report) {
             verbs[n / 3 % 10]
         );
         let schema = json!({"type": "object", "properties": {"id": {"type": "string"}}});
-        tools.push(Arc::new(Deferred {
-            spec: ToolSpec::external("server", name, description, schema).expect("a small schema"),
-        }));
+        tools.push(Probe::external("server", &name, &description, schema));
     }
     let toolbox = toolbox_of(tools).build();
     let search =
@@ -145,25 +142,6 @@ fn search_tool() -> Arc<dyn DynTool> {
             })
         },
     )
-}
-
-struct Deferred {
-    spec: ToolSpec,
-}
-
-impl DynTool for Deferred {
-    fn spec(&self) -> &ToolSpec {
-        debug_assert_eq!(self.spec.facts.loading, Loading::Deferrable);
-        &self.spec
-    }
-
-    fn run<'a>(
-        &'a self,
-        _input: &'a gripper_runtime::tool::ValidInput,
-        _call: &'a gripper_runtime::Call,
-    ) -> futures::future::BoxFuture<'a, Result<gripper_runtime::ToolOutput, gripper_runtime::ToolError>> {
-        Box::pin(async { Ok(text("ok")) })
-    }
 }
 
 #[derive(Deserialize, JsonSchema)]

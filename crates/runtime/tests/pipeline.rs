@@ -43,31 +43,9 @@ fn echo(name: &'static str) -> Arc<dyn DynTool> {
     )
 }
 
-/// A tool known only by a schema, that no rule allows.
-struct External {
-    spec: ToolSpec,
-}
-
-impl External {
-    fn tool(name: &str, schema: Value) -> Arc<dyn DynTool> {
-        let spec = ToolSpec::external("srv", name.to_owned(), "An outside tool.".to_owned(), schema).unwrap();
-        Arc::new(Self { spec })
-    }
-}
-
-impl DynTool for External {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn run<'a>(
-        &'a self,
-        input: &'a gripper_runtime::tool::ValidInput,
-        _call: &'a gripper_runtime::Call,
-    ) -> futures::future::BoxFuture<'a, Result<gripper_runtime::ToolOutput, gripper_runtime::ToolError>> {
-        let words = input.value().to_string();
-        Box::pin(async move { Ok(text(&words)) })
-    }
+/// A tool of a server, that no rule allows.
+fn external(name: &str, schema: Value) -> Arc<dyn DynTool> {
+    Probe::external("srv", name, "An outside tool.", schema)
 }
 
 fn with_policy(tools: Vec<Arc<dyn DynTool>>, change: impl FnOnce(&mut Policy)) -> ToolboxBuilder {
@@ -99,7 +77,7 @@ async fn all_problems_at_once() {
         "type": "object", "required": ["path"], "additionalProperties": false,
         "properties": {"path": {"type": "string"}, "count": {"type": "integer", "minimum": 1}},
     });
-    let toolbox = toolbox_of([External::tool("mcp__srv__x", schema)]).build();
+    let toolbox = toolbox_of([external("mcp__srv__x", schema)]).build();
     let input = json!({"count": 0, "pth": "a", "extra": []});
     let results =
         run_all(&toolbox, [call("c1", "mcp__srv__x", input), call("c2", "mcp__srv__x", json!([1]))]).await;
@@ -122,7 +100,7 @@ async fn all_problems_at_once() {
 #[tokio::test]
 async fn harmless_repairs_are_made_and_mentioned() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}, "on": {"type": "boolean"}, "list": {"type": "array"}}});
-    let toolbox = with_policy(vec![External::tool("mcp__srv__x", schema)], |policy| {
+    let toolbox = with_policy(vec![external("mcp__srv__x", schema)], |policy| {
         rule(policy, RuleList::Allow, "mcp__srv")
     })
     .build();
@@ -174,7 +152,7 @@ fn schema_bombs_are_refused_at_the_door() {
 #[case::dont_ask("dontAsk", &[], "denied")]
 #[tokio::test]
 async fn permission(#[case] mode: &str, #[case] rules: &[(&str, &str)], #[case] expected: &str) {
-    let toolbox = with_policy(vec![External::tool("mcp__srv__x", json!({"type": "object"}))], |policy| {
+    let toolbox = with_policy(vec![external("mcp__srv__x", json!({"type": "object"}))], |policy| {
         policy.mode = mode.parse().unwrap();
         for (list, text) in rules {
             let list = if *list == "allow" { RuleList::Allow } else { RuleList::Deny };
@@ -188,7 +166,7 @@ async fn permission(#[case] mode: &str, #[case] rules: &[(&str, &str)], #[case] 
 
 #[tokio::test]
 async fn a_headless_denial_says_which_rule_would_help() {
-    let toolbox = toolbox_of([External::tool("mcp__srv__x", json!({"type": "object"}))]).build();
+    let toolbox = toolbox_of([external("mcp__srv__x", json!({"type": "object"}))]).build();
     let results = run_all(&toolbox, [call("c1", "mcp__srv__x", json!({}))]).await;
     assert_eq!(
         results[0].to_string(),
@@ -198,10 +176,7 @@ async fn a_headless_denial_says_which_rule_would_help() {
 
 fn asked(approver: &Arc<RecordingApprover>) -> ToolboxBuilder {
     with_policy(
-        vec![External::tool(
-            "mcp__srv__x",
-            json!({"type": "object", "properties": {"n": {"type": "integer"}}}),
-        )],
+        vec![external("mcp__srv__x", json!({"type": "object", "properties": {"n": {"type": "integer"}}}))],
         |_| {},
     )
     .approver(approver.clone())
@@ -411,7 +386,7 @@ async fn session_effects_are_applied_in_order_and_only_from_calls_that_run_alone
             Access::nothing(),
             vec![SessionEffect::FileSeen { path: "/f".into() }, SessionEffect::LoadTools(vec!["X".into()])],
         ),
-        External::tool("mcp__srv__x", json!({"type": "object"})),
+        external("mcp__srv__x", json!({"type": "object"})),
     ];
     let toolbox = with_policy(tools, |_| {}).build();
     let names = ["Cd", "Bad", "See", "Grant", "mcp__srv__x", "Talk", "Plan", "mcp__srv__x"];

@@ -6,63 +6,23 @@
     reason = "a failed expectation is how tests fail"
 )]
 
-use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
-use futures::future::BoxFuture;
 use gripper_runtime::{
-    Call, Deferral, DynTool, Facts, Pool, Registry, RegistryError, SubAgent, ToolError, ToolOutput, Viewer,
-    assemble_pool,
+    Access, Deferral, DynTool, Facts, Pool, Registry, RegistryError, SubAgent, Viewer, assemble_pool,
     permissions::{Policy, Rule, RuleList, Source},
-    schema::InputSchema,
-    tool::{Audience, Background, ErrorCode, Loading, ToolSpec, ValidInput},
+    tool::{Audience, Background, ErrorCode, Loading},
 };
-use gripper_testkit::text;
+use gripper_testkit::{Probe, text};
 use rstest::rstest;
 use serde_json::json;
 
-struct Named {
-    spec: ToolSpec,
-    missing: Option<&'static str>,
-}
-
-impl DynTool for Named {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn available(&self) -> Result<(), String> {
-        self.missing.map_or(Ok(()), |what| Err(format!("{what} is not installed")))
-    }
-
-    fn run<'a>(&'a self, _: &'a ValidInput, _: &'a Call) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
-        Box::pin(async { Ok(text("ok")) })
-    }
-}
-
-fn named(name: &str, facts: Facts) -> Named {
-    let spec = ToolSpec {
-        name: Cow::Owned(name.to_owned()),
-        title: Cow::Borrowed(""),
-        aliases: facts.aliases.iter().copied().map(Cow::Borrowed).collect(),
-        search_hint: Cow::Borrowed(facts.search_hint),
-        description: Cow::Borrowed("Does something."),
-        input: InputSchema::trusted(json!({"type": "object"})),
-        output_schema: None,
-        examples: Vec::new(),
-        facts,
-        server: None,
-    };
-    Named { spec, missing: None }
-}
-
-fn tool(name: &str, facts: Facts) -> Arc<dyn DynTool> {
-    Arc::new(named(name, facts))
+fn tool(name: &'static str, facts: Facts) -> Arc<dyn DynTool> {
+    Probe::tool(name, facts, |_| Access::nothing(), |_, _| Box::pin(async { Ok(text("ok")) }))
 }
 
 fn external(server: &str, name: &str) -> Arc<dyn DynTool> {
-    let spec = ToolSpec::external(server, name.to_owned(), "Outside.".to_owned(), json!({"type": "object"}))
-        .unwrap();
-    Arc::new(Named { spec, missing: None })
+    Probe::external(server, name, "Outside.", json!({"type": "object"}))
 }
 
 fn registry(tools: impl IntoIterator<Item = Arc<dyn DynTool>>) -> Registry {
@@ -131,7 +91,7 @@ fn a_server_never_moves_a_built_in() {
 #[test]
 fn what_is_left_out_says_why() {
     let registry = registry([
-        Arc::new(Named { missing: Some("pwsh"), ..named("PowerShell", Facts::DEFAULT) }) as Arc<dyn DynTool>,
+        Probe::unavailable("PowerShell", "pwsh is not installed"),
         tool("Web", Facts::DEFAULT),
         external("srv", "mcp__srv__x"),
         external("srv2", "mcp__srv2__x"),

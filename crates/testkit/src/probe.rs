@@ -51,6 +51,8 @@ pub struct Probe {
     spec: ToolSpec,
     access: Box<AccessFn>,
     run: Box<RunFn>,
+    opinion: Opinion,
+    missing: Option<String>,
 }
 
 impl Probe {
@@ -67,8 +69,8 @@ impl Probe {
         let spec = ToolSpec {
             name: name.into(),
             title: name.into(),
-            aliases: Vec::new(),
-            search_hint: "".into(),
+            aliases: facts.aliases.iter().copied().map(Into::into).collect(),
+            search_hint: facts.search_hint.into(),
             description: "A stand-in for tests.".into(),
             input: InputSchema::trusted(json!({"type": "object"})),
             output_schema: None,
@@ -76,7 +78,35 @@ impl Probe {
             facts,
             server: None,
         };
-        Arc::new(Self { spec, access: Box::new(access), run: Box::new(run) })
+        let opinion = Opinion::Allow("a stand-in".into());
+        Arc::new(Self { spec, access: Box::new(access), run: Box::new(run), opinion, missing: None })
+    }
+
+    /// A tool of a server, known only by its schema: echoes its input, and asks by default.
+    pub fn external(server: &str, name: &str, description: &str, schema: Value) -> Arc<dyn DynTool> {
+        let spec = ToolSpec::external(server, name.to_owned(), description.to_owned(), schema);
+        Arc::new(Self {
+            spec: spec.expect("a schema within bounds"),
+            access: Box::new(|_| Access::unknown()),
+            run: Box::new(|input, _| {
+                let words = input.to_string();
+                Box::pin(async move { Ok(text(&words)) })
+            }),
+            opinion: Opinion::None,
+            missing: None,
+        })
+    }
+
+    /// A tool that does not work here, because of `why`.
+    pub fn unavailable(name: &str, why: &str) -> Arc<dyn DynTool> {
+        let spec = ToolSpec::external("", name.to_owned(), String::new(), json!({"type": "object"}));
+        Arc::new(Self {
+            spec: ToolSpec { server: None, ..spec.expect("a schema within bounds") },
+            access: Box::new(|_| Access::unknown()),
+            run: Box::new(|_, _| Box::pin(async { Ok(text("ok")) })),
+            opinion: Opinion::None,
+            missing: Some(why.to_owned()),
+        })
     }
 
     /// A tool that returns at once and touches nothing.
@@ -208,8 +238,12 @@ impl DynTool for Probe {
         (self.access)(input.value())
     }
 
+    fn available(&self) -> Result<(), String> {
+        self.missing.clone().map_or(Ok(()), Err)
+    }
+
     fn opinion(&self, _input: &ValidInput) -> Opinion {
-        Opinion::Allow("a stand-in".into())
+        self.opinion.clone()
     }
 
     fn run<'a>(

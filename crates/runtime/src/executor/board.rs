@@ -48,11 +48,10 @@ pub(crate) struct Board<J> {
     settled: Vec<usize>,
     /// The time, as the rim last said.
     now: Instant,
-    parent: CancellationToken,
 }
 
 impl<J> Board<J> {
-    pub(crate) fn new(limit: usize, siblings: SiblingCancel, parent: CancellationToken) -> Self {
+    pub(crate) fn new(limit: usize, siblings: SiblingCancel) -> Self {
         Self {
             slots: VecDeque::new(),
             first: 0,
@@ -68,7 +67,6 @@ impl<J> Board<J> {
             told: Vec::new(),
             settled: Vec::new(),
             now: Instant::now(),
-            parent,
         }
     }
 
@@ -94,7 +92,7 @@ impl<J> Board<J> {
             job: Some(job),
             phase: Phase::Queued,
             outcome: ResolveOnce::new(),
-            cancel: self.parent.child_token(),
+            cancel: CancellationToken::new(),
             started: None,
             deadline: None,
             begun: false,
@@ -254,12 +252,12 @@ impl<J> Board<J> {
     }
 
     /// Stops every call that is out of time.
-    pub(crate) fn expire(&mut self, now: Instant) {
+    pub(crate) fn expire(&mut self) {
         let late: Vec<usize> = self
             .active
             .iter()
             .copied()
-            .filter(|&number| self.at(number).due().is_some_and(|deadline| deadline <= now))
+            .filter(|&number| self.at(number).due().is_some_and(|deadline| deadline <= self.now))
             .collect();
         for number in late {
             let tool = self.at(number).entry.tool.clone();
@@ -294,16 +292,14 @@ impl<J> Board<J> {
             return false;
         }
         slot.cancel.cancel();
-        let queued = slot.phase == Phase::Queued;
-        self.settled.push(number);
-        let Some(slot) = self.slot(number) else { return true };
-        if queued {
+        if slot.phase == Phase::Queued {
             slot.phase = Phase::Ended;
             slot.job = None;
             self.queued.retain(|&other| other != number);
         } else {
             self.told.push(number);
         }
+        self.settled.push(number);
         true
     }
 

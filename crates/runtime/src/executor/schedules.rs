@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use shuttle::sync::Mutex;
-use tokio_util::sync::CancellationToken;
 
 use super::{
     board::Board,
@@ -113,8 +112,7 @@ fn a_waiter_is_always_woken() {
 
 /// Runs three calls on threads of their own while the turn is stopped from another.
 fn race(stop: Stop) {
-    let board =
-        Arc::new(Mutex::new(Board::<usize>::new(2, SiblingCancel::Conflicting, CancellationToken::new())));
+    let board = Arc::new(Mutex::new(Board::<usize>::new(2, SiblingCancel::Conflicting)));
     for number in 0..3 {
         board.lock().unwrap().push(entry(number), number);
     }

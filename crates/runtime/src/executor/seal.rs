@@ -13,11 +13,9 @@ impl Core {
     /// Effects whose order makes no difference are applied as soon as the call is done, so that a
     /// call that waited for it sees them, even while its result waits behind a slower one.
     pub(super) fn apply_commuting(&self, outcome: &mut Outcome) {
-        let (now, later) =
-            std::mem::take(&mut outcome.effects).into_iter().partition(|effect| effect.commutes());
-        outcome.effects = later;
-        let now: Vec<_> = now;
-        now.into_iter().for_each(|effect| self.toolbox.apply(effect));
+        for effect in outcome.effects.extract_if(.., |effect| effect.commutes()) {
+            self.toolbox.apply(effect);
+        }
     }
 
     /// Last touches at the moment a result comes out: loop guard, budget, effects.
@@ -30,23 +28,19 @@ impl Core {
         self.heed_guard(&mut result, key, read_only, alone);
         self.fit_budget(state, &mut result, bound);
         state.spent += result.chars();
-        // A call that may run beside others must not ask for what depends on order.
-        match effects.iter().find(|effect| !alone && !effect.commutes()) {
+        // What is left depends on order, and a call that may run beside others must not ask for it.
+        match effects.first().filter(|_| !alone) {
             Some(effect) => {
                 let message = format!(
                     "{} has a bug: it asked for {} although it may run beside other calls; that change was not made",
                     result.tool,
                     effect.name()
                 );
-                let error = ToolError::new(ErrorCode::EffectRefused, message);
-                let failed = CallResult::failed(result.call_id, result.tool, error);
-                CallResult { duration: result.duration, ..failed }
+                result.fail_instead(ToolError::new(ErrorCode::EffectRefused, message));
             }
-            None => {
-                effects.into_iter().for_each(|effect| self.toolbox.apply(effect));
-                result
-            }
+            None => effects.into_iter().for_each(|effect| self.toolbox.apply(effect)),
         }
+        result
     }
 
     /// Counts the result in the loop guard, and lets the guard have its say.
@@ -57,11 +51,7 @@ impl Core {
         let mut guard = lock(&self.toolbox.guard);
         match guard.refuses(key).filter(|_| result.is_error && read_only) {
             // Its twins ran beside it; one by one it would have been refused.
-            Some(failures) => {
-                let error = pipeline::refusal(failures);
-                let refused = CallResult::failed(result.call_id.clone(), result.tool.clone(), error);
-                *result = CallResult { duration: result.duration, ..refused };
-            }
+            Some(failures) => result.fail_instead(pipeline::refusal(failures)),
             None => {
                 // What runs alone is called for its place in the order, not for what it returns.
                 if let Some(note) = guard.record(key, read_only, result).filter(|_| result.is_error || !alone)

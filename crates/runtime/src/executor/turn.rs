@@ -12,7 +12,6 @@ use futures::{
     future::{AbortHandle, AbortRegistration, Abortable, Aborted},
 };
 use tokio::{sync::Notify, time::Instant};
-use tokio_util::sync::CancellationToken;
 
 use super::{
     Lane,
@@ -69,7 +68,7 @@ pub(super) struct State {
 impl Turn {
     pub(crate) fn new(toolbox: Arc<Toolbox>) -> Self {
         let settings = &toolbox.settings;
-        let board = Board::new(settings.max_concurrency, settings.sibling_cancel, CancellationToken::new());
+        let board = Board::new(settings.max_concurrency, settings.sibling_cancel);
         let state = State {
             board,
             ids: HashSet::new(),
@@ -390,7 +389,7 @@ impl Core {
 
     fn expire(self: &Arc<Self>) {
         let mut state = self.enter();
-        state.board.expire(Instant::now());
+        state.board.expire();
         self.advance(&mut state);
     }
 

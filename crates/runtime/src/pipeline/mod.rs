@@ -118,7 +118,7 @@ fn validate(tool: &dyn DynTool, input: Value, limit: usize) -> Result<ValidInput
 
 fn unfit_error(tool: &dyn DynTool, unfit: Unfit) -> ToolError {
     match unfit {
-        Unfit::TooLarge { limit, .. } => ToolError::new(
+        Unfit::TooLarge { limit } => ToolError::new(
             ErrorCode::TooLarge,
             format!(
                 "the input is larger than {limit} bytes, the most a call may carry: send less, or split the work into several calls"
@@ -234,8 +234,6 @@ struct Permit {
     place: Arc<Place>,
     opinion: Option<HookOpinion>,
     notes: Vec<String>,
-    /// The approver changed the input.
-    edited: bool,
 }
 
 /// Stage 4: may it be done? An ask goes to the approver.
@@ -248,7 +246,6 @@ async fn permission(lane: &Lane, hooked: Hooked) -> Result<Permit, ToolError> {
     let policy = toolbox.policy();
     let decision = judge(&admitted, &policy, opinion.as_ref());
     lane.event(decision_event(lane, &admitted, &decision));
-    let mut edited = false;
     match decision.behavior {
         Behavior::Allow => {}
         Behavior::Deny => return Err(denied(&decision)),
@@ -258,12 +255,13 @@ async fn permission(lane: &Lane, hooked: Hooked) -> Result<Permit, ToolError> {
             let asking = ask::ask(lane, &admitted, opinion.as_ref(), decision);
             if let Some(input) = Box::pin(asking).await? {
                 rewritten(lane, &mut admitted, input, "approver", RewriteTrust::Revalidate)?;
-                edited = true;
+                // The approver's yes covers its own input, but no yes lifts a deny.
+                not_denied(lane, &admitted, &policy, opinion.as_ref())?;
             }
             Box::pin(settle(lane, &admitted)).await?;
         }
     }
-    Ok(Permit { admitted, policy, place, opinion, notes, edited })
+    Ok(Permit { admitted, policy, place, opinion, notes })
 }
 
 /// Waits for the call's place in the order, now that it is certain what it touches.
@@ -292,6 +290,21 @@ fn judge(admitted: &Admitted, policy: &Policy, hook: Option<&HookOpinion>) -> De
     )
 }
 
+/// Looks again for a deny, after an approval or under a newer policy.
+fn not_denied(
+    lane: &Lane,
+    admitted: &Admitted,
+    policy: &Policy,
+    opinion: Option<&HookOpinion>,
+) -> Result<(), ToolError> {
+    let decision = judge(admitted, policy, opinion);
+    if decision.behavior != Behavior::Deny {
+        return Ok(());
+    }
+    lane.event(decision_event(lane, admitted, &decision));
+    Err(denied(&decision))
+}
+
 fn decision_event(lane: &Lane, admitted: &Admitted, decision: &Decision) -> Event {
     Event::Decision {
         call_id: lane.call_id().clone(),
@@ -309,12 +322,16 @@ fn denied(decision: &Decision) -> ToolError {
 /// Stage 5: run it, under a deadline, with progress and a way to stop it.
 async fn execute(lane: &Lane, permit: Permit) -> Outcome {
     let toolbox = lane.toolbox();
-    let Permit { admitted, policy, place, opinion, notes, edited } = permit;
+    let Permit { admitted, policy, place, opinion, notes } = permit;
     let tool = admitted.tool.as_ref();
     if lane.cancel().is_cancelled() {
         return failure(lane, stopped());
     }
-    if let Some(denial) = denied_since(lane, &admitted, &policy, opinion.as_ref(), edited) {
+    // A deny added while hooks ran or a person thought still counts.
+    let newest = toolbox.policy();
+    if !Arc::ptr_eq(&newest, &policy)
+        && let Err(denial) = not_denied(lane, &admitted, &newest, opinion.as_ref())
+    {
         return failure(lane, denial);
     }
     lane.begin(tool.summary(&admitted.input), tool.time_limit(&admitted.input));
@@ -342,25 +359,6 @@ async fn execute(lane: &Lane, permit: Permit) -> Outcome {
         outcome.result.add_note(&note);
     }
     outcome
-}
-
-/// A deny added while a person thought still counts, and so does one that an edited input runs into.
-fn denied_since(
-    lane: &Lane,
-    admitted: &Admitted,
-    judged_by: &Arc<Policy>,
-    opinion: Option<&HookOpinion>,
-    edited: bool,
-) -> Option<ToolError> {
-    let policy = lane.toolbox().policy();
-    if !edited && Arc::ptr_eq(&policy, judged_by) {
-        return None;
-    }
-    let decision = judge(admitted, &policy, opinion);
-    (decision.behavior == Behavior::Deny).then(|| {
-        lane.event(decision_event(lane, admitted, &decision));
-        denied(&decision)
-    })
 }
 
 /// A panic as an error for the model; the process goes on.

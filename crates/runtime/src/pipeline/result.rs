@@ -119,6 +119,12 @@ impl CallResult {
         }
     }
 
+    /// Turns it into a failure of the same call.
+    pub(crate) fn fail_instead(&mut self, error: ToolError) {
+        let failed = Self::failed(self.call_id.clone(), self.tool.clone(), error);
+        *self = Self { duration: self.duration, ..failed };
+    }
+
     /// How many characters the model reads.
     pub fn chars(&self) -> usize {
         self.content.iter().map(Block::chars).sum()

@@ -48,8 +48,6 @@ impl ValidInput {
 pub enum Unfit {
     /// It is larger than any honest input.
     TooLarge {
-        /// About how many bytes it has.
-        bytes: usize,
         /// How many are allowed.
         limit: usize,
     },
@@ -59,9 +57,8 @@ pub enum Unfit {
 
 /// The validator: size, repairs, schema, then the tool's own checks.
 pub(crate) fn accept(tool: &dyn DynTool, mut value: Value, limit: usize) -> Result<ValidInput, Unfit> {
-    let bytes = weigh(&value, limit);
-    if bytes > limit {
-        return Err(Unfit::TooLarge { bytes, limit });
+    if weigh(&value, limit) > limit {
+        return Err(Unfit::TooLarge { limit });
     }
     let schema = &tool.spec().input;
     let coercions = schema.coerce(&mut value);
