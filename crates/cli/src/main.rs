@@ -4,6 +4,7 @@ mod audit;
 mod completions;
 mod demo;
 mod exit;
+mod explain;
 mod interrupt;
 mod lines;
 mod live;
@@ -40,6 +41,8 @@ enum Command {
     Tool(tool::Args),
     /// Run the calls of a file as one turn
     Run(run::Args),
+    /// Show what a command would do and what the policy says to it
+    Explain(explain::Args),
     /// Look after the audit log
     Audit(audit::Args),
     /// Show a scripted turn on a temporary project
@@ -72,6 +75,7 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Tools(args) => tools::run(&args, &environment),
         Command::Tool(args) => block_on(tool::run(args, environment)),
         Command::Run(args) => block_on(run::run(args, environment)),
+        Command::Explain(args) => explain::run(&args, &environment),
         Command::Audit(args) => audit::run(&args, &environment),
         Command::Demo(args) => block_on(demo::run(args, environment)),
         Command::Completions(args) => completions::run(&args),

@@ -3,10 +3,10 @@
 
 use std::borrow::Cow;
 
-use gripper_shell::hidden;
+use gripper_shell::{Phase, RiskKind, Target, Verdict, hidden};
 use serde::Serialize;
 
-use crate::{HookOpinion, Mode, Opinion, Policy, Request, RuleList, SourcedRule, Subject};
+use crate::{Deceptive, HookOpinion, Mode, Opinion, Policy, Request, RuleList, SourcedRule, Subject, sensitive};
 
 /// Allow, ask or deny.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -26,8 +26,14 @@ pub enum Behavior {
 pub enum Check {
     /// Characters that deceive a reader in a command.
     HiddenCharacters,
+    /// A command whose text hides what it does.
+    DeceptiveCommand,
     /// The tool talks to a person.
     NeedsPerson,
+    /// A path that holds secrets.
+    SensitivePath,
+    /// A command that may read anything, where nothing hides the sensitive files.
+    Unconfined,
     /// A path outside the working directories.
     OutsideDirectories,
     /// Nothing settled it.
@@ -102,7 +108,7 @@ impl Decision {
 /// Decides about one call. Pure: the same policy and request always give the same decision.
 pub fn decide(policy: &Policy, request: &Request<'_>) -> Decision {
     let decision = denied_by_rule(policy, request)
-        .or_else(|| failed_check(request))
+        .or_else(|| failed_check(policy, request))
         .or_else(|| hook_denial(request))
         .or_else(|| plan_mode(policy, request))
         .or_else(|| firm_ask(policy, request))
@@ -110,7 +116,20 @@ pub fn decide(policy: &Policy, request: &Request<'_>) -> Decision {
         .or_else(|| allowed_by_rule_or_hook(policy, request))
         .or_else(|| tool_opinion(policy, request))
         .unwrap_or_else(|| unsettled(request));
-    never_ask(policy, decision)
+    never_ask(policy, with_risks(decision, request))
+}
+
+/// The risks of a command go with every decision about it.
+fn with_risks(mut decision: Decision, request: &Request<'_>) -> Decision {
+    let risks = request.command_use().map(|command| command.analysis.risks()).unwrap_or_default();
+    let mut seen: Vec<RiskKind> = Vec::new();
+    for risk in risks {
+        if !seen.contains(&risk.kind) {
+            seen.push(risk.kind);
+            decision.risks.push(Risk { name: risk.kind.name().into(), detail: risk.detail.clone() });
+        }
+    }
+    decision
 }
 
 fn rule_decision(behavior: Behavior, list: RuleList, rule: &SourcedRule) -> Decision {
@@ -125,13 +144,13 @@ fn denied_by_rule(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
 }
 
 /// Step 2: hard checks.
-fn failed_check(request: &Request<'_>) -> Option<Decision> {
+fn failed_check(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
     if let Opinion::Deny(reason) = &request.opinion {
         return Some(Decision::new(Behavior::Deny, By::Tool, reason.clone()));
     }
     for subject in &request.subjects {
         let Subject::Command(command) = subject else { continue };
-        if let Some(found) = hidden::find(command).first() {
+        if let Some(found) = hidden::find(&command.text).first() {
             let detail = format!("{} at byte {} of the command", found.name(), found.at);
             let mut decision = Decision::new(
                 Behavior::Deny,
@@ -141,8 +160,19 @@ fn failed_check(request: &Request<'_>) -> Option<Decision> {
             decision.risks.push(Risk { name: "hidden_characters".into(), detail });
             return Some(decision);
         }
+        if policy.flags.deceptive == Deceptive::Deny {
+            return deceptive(request, Behavior::Deny);
+        }
     }
     None
+}
+
+/// A command whose text hides what it does should be written plainly before anybody judges it.
+fn deceptive(request: &Request<'_>, behavior: Behavior) -> Option<Decision> {
+    let command = request.command_use()?;
+    let risk = command.analysis.risks().iter().find(|risk| risk.kind.phase() == Phase::Allow)?;
+    let reason = format!("{}: {}; {}", risk.kind, risk.detail, risk.kind.advice());
+    Some(Decision::new(behavior, By::Check(Check::DeceptiveCommand), hidden::visible(&reason).into_owned()))
 }
 
 /// Step 3: a hook that denies.
@@ -170,6 +200,9 @@ fn firm_ask(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
     }
     if let Some(rule) = policy.rules.covering(RuleList::Ask, request.tool) {
         return Some(rule_decision(Behavior::Ask, RuleList::Ask, rule));
+    }
+    if let Some(decision) = deceptive(request, Behavior::Ask) {
+        return Some(decision);
     }
     if let Opinion::Ask { reason, firm: true } = &request.opinion {
         return Some(Decision::new(Behavior::Ask, By::Tool, reason.clone()));
@@ -208,6 +241,9 @@ fn tool_opinion(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
         Opinion::Ask { reason, .. } => return Some(ask(request, By::Tool, reason.clone())),
         Opinion::None | Opinion::Deny(_) => {}
     }
+    if let Some(decision) = secret(request).or_else(|| open_reads(policy, request)) {
+        return Some(decision);
+    }
     if let Some(outside) = first_outside(policy, request) {
         let reason = format!("{} is outside the working directories", hidden::visible(&outside));
         return Some(ask(request, By::Check(Check::OutsideDirectories), reason));
@@ -231,9 +267,47 @@ fn tool_opinion(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
     })
 }
 
+/// A path that holds secrets, as written or as it resolves.
+fn secret(request: &Request<'_>) -> Option<Decision> {
+    let path = request.subjects.iter().find_map(|subject| match subject {
+        Subject::Path(path) => {
+            [&path.written, &path.real].into_iter().find(|path| sensitive::is_secret(&path.to_string_lossy()))
+        }
+        _ => None,
+    })?;
+    let reason = format!("{} may hold secrets", hidden::visible(&path.to_string_lossy()));
+    Some(ask(request, By::Check(Check::SensitivePath), reason))
+}
+
+/// A command that only reads, but decides while it runs what.
+fn open_reads(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
+    let analysis = &request.command_use()?.analysis;
+    if analysis.verdict() != Verdict::ReadOnlyIfConfined {
+        return None;
+    }
+    if !policy.flags.confined {
+        let why = analysis.confined().first().map_or("which files it reads is decided while it runs", |note| &note.why);
+        let reason = format!("{why}, and nothing here hides sensitive files from it");
+        return Some(ask(request, By::Check(Check::Unconfined), reason));
+    }
+    let reads = analysis.reads();
+    let pattern = reads.iter().find_map(|target| match target {
+        Target::Pattern(pattern) if sensitive::pattern_is_secret(pattern) => Some(pattern.as_str()),
+        _ => None,
+    });
+    let open = reads.contains(&Target::Unknown);
+    let hint = analysis.hints().iter().find(|word| open && sensitive::word_is_secret(word)).map(String::as_str);
+    let found = pattern.or(hint)?;
+    let reason = format!("`{}` may lead to secrets", hidden::visible(found));
+    Some(ask(request, By::Check(Check::SensitivePath), reason))
+}
+
 /// Step 9: what is left.
 fn unsettled(request: &Request<'_>) -> Decision {
-    let reason = format!("no rule allows {}", request.tool);
+    let reason = match request.command_use() {
+        Some(command) => format!("no rule allows it: {}", hidden::visible(&command.summary)),
+        None => format!("no rule allows {}", request.tool),
+    };
     ask(request, By::Check(Check::Unsettled), reason)
 }
 

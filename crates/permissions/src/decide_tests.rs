@@ -2,7 +2,7 @@ use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 use rstest::rstest;
 
 use super::{Behavior, By, Check, decide};
-use crate::{HookOpinion, Mode, Opinion, PathUse, Policy, Request, Rule, RuleList, Source, Subject};
+use crate::{CommandPlace, Deceptive, HookOpinion, Mode, Opinion, PathUse, Policy, Request, Rule, RuleList, Source, Subject};
 
 /// A policy from a short text: `mode; list Rule; list Rule`.
 fn policy(text: &str) -> Policy {
@@ -64,13 +64,49 @@ fn request(kind: &str) -> Request<'static> {
         "firm ask" => request.opinion = Opinion::Ask { reason: "sensitive".into(), firm: true },
         "soft ask" => request.opinion = Opinion::Ask { reason: "big".into(), firm: false },
         "tool denies" => request.opinion = Opinion::Deny("impossible".into()),
-        "hidden command" => request.subjects.push(Subject::Command("ls \u{202e}x".into())),
+        "hidden command" => request = command("ls \u{202e}x"),
         "hook denies" => request.hook = Some(HookOpinion::Deny("no".into())),
         "hook asks" => request.hook = Some(HookOpinion::Ask("hm".into())),
         "hook allows" => request.hook = Some(HookOpinion::Allow("fine".into())),
         _ => {}
     }
     request
+}
+
+/// A request to run `text` in the project, where no link leads anywhere else.
+fn command(text: &str) -> Request<'static> {
+    let place = CommandPlace { cwd: "/project", home: "/home/dev", real: &|path| path.into() };
+    Request::command("T", text, &Policy::new("/project"), place)
+}
+
+#[rstest]
+#[case::reads("ls -la src", true, Behavior::Allow)]
+#[case::reads_outside("ls /etc", true, Behavior::Ask)]
+#[case::reads_a_secret("cat .env", true, Behavior::Ask)]
+#[case::reads_the_example("cat .env.example", true, Behavior::Allow)]
+#[case::reads_by_pattern("cat *.md", true, Behavior::Allow)]
+#[case::reads_by_pattern_unconfined("cat *.md", false, Behavior::Ask)]
+#[case::pattern_reaches_secrets("cat .e*", true, Behavior::Ask)]
+#[case::looks_for_secrets("ls -a | grep netrc | xargs cat", true, Behavior::Ask)]
+#[case::writes("touch a", true, Behavior::Ask)]
+#[case::deceives("$'\\x72m' a", true, Behavior::Deny)]
+#[case::unknown("frobnicate", true, Behavior::Ask)]
+#[case::malformed("ls '", true, Behavior::Ask)]
+fn commands_are_judged_by_what_they_do(#[case] text: &str, #[case] confined: bool, #[case] expected: Behavior) {
+    let mut policy = Policy::new("/project");
+    policy.flags.confined = confined;
+    let decision = decide(&policy, &command(text));
+    assert_eq!(decision.behavior, expected, "{decision:?}");
+}
+
+#[test]
+fn deceptive_commands_can_be_asked_about_instead() {
+    let mut policy = Policy::new("/project");
+    policy.flags.deceptive = Deceptive::Ask;
+    let decision = decide(&policy, &command("x=rm; $x a"));
+    assert_eq!(decision.behavior, Behavior::Ask);
+    assert_eq!(decision.by, By::Check(Check::DeceptiveCommand));
+    assert!(decision.risks.iter().any(|risk| risk.name == "ObfuscatedFlags"), "{:?}", decision.risks);
 }
 
 #[rstest]

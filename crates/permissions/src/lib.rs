@@ -15,15 +15,18 @@
 //! # Ok::<(), gripper_permissions::RuleError>(())
 //! ```
 
+mod command;
 mod decide;
 mod mode;
 mod policy;
 mod request;
 mod rule;
+pub mod sensitive;
 
+pub use command::{CommandPlace, CommandUse};
 pub use decide::{Behavior, By, Check, Decision, Risk, Suggestion, decide};
 pub use gripper_shell::hidden::visible;
 pub use mode::{Mode, UnknownMode};
-pub use policy::{Flags, Policy, Rules, SourcedRule};
+pub use policy::{Deceptive, Flags, Policy, Rules, SourcedRule};
 pub use request::{HookOpinion, Opinion, PathUse, Request, Subject};
 pub use rule::{Rule, RuleError, RuleList, Scope, Source};

@@ -57,6 +57,21 @@ impl Rules {
 pub struct Flags {
     /// Managed policy, or being root outside a sandbox, took the bypass mode away.
     pub bypass_unavailable: bool,
+    /// Commands that only read run where sensitive files are hidden from them.
+    pub confined: bool,
+    /// What becomes of commands whose text deceives.
+    pub deceptive: Deceptive,
+}
+
+/// What becomes of commands whose text hides what they do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Deceptive {
+    /// Refused, with the advice to write them plainly.
+    #[default]
+    Deny,
+    /// Put to the approver.
+    Ask,
 }
 
 /// Mode, rules and directories. A change makes a new snapshot; a call keeps the one it started with.

@@ -4,6 +4,8 @@ use std::{borrow::Cow, path::PathBuf};
 
 use serde::Serialize;
 
+use crate::CommandUse;
+
 /// A path a call would touch, as written and as it resolves.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PathUse {
@@ -22,7 +24,7 @@ pub enum Subject {
     /// A file or folder.
     Path(PathUse),
     /// A command line.
-    Command(String),
+    Command(CommandUse),
     /// A host on the network.
     Host(String),
 }

@@ -21,6 +21,8 @@ pub struct Environment {
     pub max_concurrency: Option<usize>,
     /// Bypass was forced although the process is root (`GRIPPER_FORCE_BYPASS=1`).
     pub force_bypass: bool,
+    /// The home directory, if it is set and absolute.
+    pub home: Option<PathBuf>,
     /// The working directory of the process, links followed.
     pub cwd: Option<PathBuf>,
     /// What was set but could not be used, in words for the person.
@@ -55,8 +57,9 @@ impl Environment {
             .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".gripper")))
             // A relative one would scatter logs over whatever directory happens to be current.
             .filter(|folder| folder.is_absolute());
+        let home = set("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
         let force_bypass = set("GRIPPER_FORCE_BYPASS").is_some_and(|value| value == "1");
-        Self { config_dir, max_concurrency, force_bypass, cwd: None, complaints }
+        Self { config_dir, max_concurrency, force_bypass, home, cwd: None, complaints }
     }
 }
 

@@ -1,8 +1,24 @@
 //! What does this command do?
 //!
-//! Pure analysis of command text: no files, no processes, no policy. The crate starts with the
-//! first gate of that analysis, the characters a reader cannot see. A command that shows one
-//! thing to a person and another to the shell must never get as far as being judged.
+//! Pure analysis of bash command lines: no files, no processes, no policy. [`analyze`] parses a
+//! text, follows it as the shell would, reads every command by a table of some hundred programs,
+//! and says what the text reads, writes, runs and reaches, with a place in the text for everything.
+//! What it does not understand it calls unresolved; it never guesses.
+//!
+//! ```
+//! use gripper_shell::{analyze, Surroundings, Verdict};
+//!
+//! let here = Surroundings::new("/home/dev/project", "/home/dev");
+//! let analysis = analyze("cd src && grep -rn TODO . | head -5", &here);
+//! assert_eq!(analysis.verdict(), Verdict::ReadOnlyIfConfined);
+//!
+//! let analysis = analyze("sort -uo names.txt names.txt", &here);
+//! assert_eq!(analysis.verdict(), Verdict::NotReadOnly);
+//! assert_eq!(analysis.summary(&here), "reads names.txt, writes names.txt");
+//! ```
+//!
+//! Characters that a person cannot see are found by [`hidden`]: a command that shows one thing
+//! to a reader and another to the shell must not get as far as being judged.
 //!
 //! ```
 //! use gripper_shell::hidden;
@@ -12,4 +28,36 @@
 //! assert_eq!(hidden::visible("ls \u{202e}fdp.txt"), r"ls \u{202e}fdp.txt");
 //! ```
 
+mod analysis;
+mod effect;
+mod expand;
 pub mod hidden;
+mod model;
+mod risk;
+mod scripts;
+mod span;
+mod state;
+mod summary;
+mod surroundings;
+pub mod syntax;
+mod value;
+mod variables;
+mod walk;
+
+pub use analysis::{Analysis, InPlaceEdit, Needs, Part, Unresolved, Verdict, Via};
+pub use effect::{Effect, EffectKind, Target};
+pub use model::programs;
+pub use risk::{Phase, Risk, RiskKind, Severity};
+pub use span::Span;
+pub use surroundings::Surroundings;
+pub use value::{Argument, Origin, Stretch, Text};
+
+/// The longest text that is analysed; beyond it everything is unresolved.
+pub const LONGEST: usize = 64 * 1024;
+
+/// What `text`, run by bash in these surroundings, would do.
+///
+/// Never runs anything, never panics, and takes bounded time and memory for any text.
+pub fn analyze(text: &str, surroundings: &Surroundings<'_>) -> Analysis {
+    walk::Walker::new(surroundings).run(text)
+}

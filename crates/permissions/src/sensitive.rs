@@ -1,0 +1,138 @@
+//! Paths that hold secrets or steer other programs, from a table.
+
+use std::sync::LazyLock;
+
+use globset::{GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
+use serde::Deserialize;
+
+const TABLE: &str = include_str!("../data/sensitive.toml");
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    secret: Vec<String>,
+    harmless: Vec<String>,
+    steering: Vec<String>,
+    samples: Vec<String>,
+    words: Vec<String>,
+}
+
+struct Compiled {
+    secret: GlobSet,
+    harmless: GlobSet,
+    steering: GlobSet,
+    samples: Vec<String>,
+    words: Vec<String>,
+    /// The table could not be read: everything counts as sensitive, so that nothing slips through.
+    broken: bool,
+}
+
+static COMPILED: LazyLock<Compiled> = LazyLock::new(|| {
+    let table: Result<Table, _> = toml::from_str(TABLE);
+    let broken = table.is_err();
+    let table = table.unwrap_or_default();
+    let sets = [&table.secret, &table.harmless, &table.steering].map(|patterns| set(patterns));
+    let broken = broken || sets.iter().any(Option::is_none);
+    let [secret, harmless, steering] = sets.map(Option::unwrap_or_default);
+    Compiled { secret, harmless, steering, samples: table.samples, words: table.words, broken }
+});
+
+fn glob(pattern: &str) -> Option<GlobMatcher> {
+    let glob = GlobBuilder::new(pattern).case_insensitive(true).literal_separator(true).build().ok()?;
+    Some(glob.compile_matcher())
+}
+
+fn set(patterns: &[String]) -> Option<GlobSet> {
+    let mut builder = GlobSetBuilder::new();
+    for pattern in patterns {
+        builder.add(GlobBuilder::new(pattern).case_insensitive(true).literal_separator(true).build().ok()?);
+    }
+    builder.build().ok()
+}
+
+/// Whether a path, absolute and tidy, holds secrets.
+pub fn is_secret(path: &str) -> bool {
+    let table = &*COMPILED;
+    table.broken || (table.secret.is_match(path) && !table.harmless.is_match(path))
+}
+
+/// Whether a path decides what other programs do later.
+pub fn is_steering(path: &str) -> bool {
+    let table = &*COMPILED;
+    table.broken || table.steering.is_match(path)
+}
+
+/// Whether a glob pattern could reach something secret, other than by matching nearly everything.
+pub(crate) fn pattern_is_secret(pattern: &str) -> bool {
+    if is_secret(pattern) {
+        return true;
+    }
+    let (folder, name) = pattern.rsplit_once('/').unwrap_or(("", pattern));
+    let vague = name.chars().all(|c| matches!(c, '*' | '?' | '.')) && !name.starts_with('.');
+    if vague {
+        return is_secret(folder);
+    }
+    match glob(name) {
+        Some(matcher) => COMPILED.samples.iter().any(|sample| matcher.is_match(sample)),
+        None => true,
+    }
+}
+
+/// Whether a word shows that secrets are looked for.
+pub(crate) fn word_is_secret(word: &str) -> bool {
+    let table = &*COMPILED;
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    word.split(|c: char| !part(c)).any(|token| {
+        let token = token.to_lowercase();
+        table.words.contains(&token)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::{TABLE, Table, is_secret, is_steering, pattern_is_secret, word_is_secret};
+
+    #[test]
+    fn lists_are_sorted_and_every_pattern_compiles() {
+        let table: Table = toml::from_str(TABLE).unwrap();
+        for list in [&table.secret, &table.harmless, &table.steering, &table.samples, &table.words] {
+            assert!(list.is_sorted(), "out of order: {:?}", list.windows(2).find(|pair| pair[0] > pair[1]));
+        }
+        assert!(!super::COMPILED.broken);
+    }
+
+    #[rstest]
+    #[case("/p/.env", true)]
+    #[case("/p/.ENV", true)]
+    #[case("/p/.env.production", true)]
+    #[case("/p/.env.example", false)]
+    #[case("/home/dev/.ssh/id_rsa", true)]
+    #[case("/home/dev/.ssh", true)]
+    #[case("/p/certs/server.key", true)]
+    #[case("/p/keys.rs", false)]
+    #[case("/p/src/environment.rs", false)]
+    fn secrets_are_told_by_their_path(#[case] path: &str, #[case] secret: bool) {
+        assert_eq!(is_secret(path), secret);
+    }
+
+    #[rstest]
+    #[case("/p/.e*", true)]
+    #[case("/p/.*", true)]
+    #[case("/p/*.pem", true)]
+    #[case("/p/*.json", false)]
+    #[case("/p/*", false)]
+    #[case("/home/dev/.ssh/*", true)]
+    fn patterns_are_told_by_what_they_reach(#[case] pattern: &str, #[case] secret: bool) {
+        assert_eq!(pattern_is_secret(pattern), secret);
+    }
+
+    #[test]
+    fn words_and_steering_files() {
+        assert!(word_is_secret("*.env"));
+        assert!(!word_is_secret("environment"));
+        assert!(is_steering("/p/.git/hooks/pre-commit"));
+        assert!(!is_steering("/p/src/main.rs"));
+    }
+}

@@ -1,0 +1,225 @@
+//! What came out: the parts of a command line, their effects and risks, and what follows from them.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use crate::{
+    effect::{Effect, EffectKind, Target},
+    risk::Risk,
+    span::Span,
+    value::Argument,
+};
+
+/// How far a command line only reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Every part is understood and only reads the paths named.
+    ReadOnly,
+    /// Only reads, but which files is decided while it runs: harmless where sensitive files are hidden.
+    ReadOnlyIfConfined,
+    /// Does more than read, or is not understood.
+    NotReadOnly,
+}
+
+/// How a part came to be run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Via {
+    /// Written on the line itself.
+    Line,
+    /// Inside a command or process substitution.
+    Substitution,
+    /// In a function the line defines.
+    Function(String),
+    /// Started by another program.
+    Program(String),
+}
+
+/// One simple command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Where it stands.
+    pub span: Span,
+    /// Its arguments, the program first. Empty for a bare assignment or redirection.
+    pub argv: Vec<Argument>,
+    /// The argv in one spelling: bare program name, global options taken out, options in full.
+    pub normal: Vec<String>,
+    /// How it came to be run.
+    pub via: Via,
+    /// How deep it is nested.
+    pub depth: usize,
+    /// What it does.
+    pub effects: Vec<Effect>,
+    /// Read-only only in the form in which hooks, pagers and helpers are switched off.
+    pub hardened: bool,
+    /// It prints one plain word.
+    pub(crate) plain: bool,
+    /// What exit codes mean that are no failure.
+    pub exits: Vec<(i32, String)>,
+}
+
+impl Part {
+    /// Whether it only reads.
+    pub fn only_reads(&self) -> bool {
+        self.effects.iter().all(|effect| effect.kind.is_read())
+    }
+
+    /// The words as shown to people.
+    pub fn shown(&self) -> String {
+        self.argv.iter().map(Argument::shown).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Something the analysis could not follow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unresolved {
+    /// What and why.
+    pub why: String,
+    /// Where.
+    pub span: Span,
+}
+
+/// An edit of files in place, such as `sed -i`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InPlaceEdit {
+    /// The program.
+    pub program: String,
+    /// The script, if it is known.
+    pub script: Option<String>,
+    /// The files, absolute.
+    pub files: Vec<String>,
+    /// Where.
+    pub span: Span,
+}
+
+/// What a command needs when it is caged to just what it does.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Needs {
+    /// Files and folders it must be able to write.
+    pub writes: Vec<Target>,
+    /// Hosts it contacts; an empty name stands for any.
+    pub hosts: Vec<String>,
+    /// The hardened form is needed: no pager, no hooks, no helpers.
+    pub hardened: bool,
+    /// Nothing can be said: it needs what the policy gives at most.
+    pub unbounded: bool,
+}
+
+/// Everything known about a command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Analysis {
+    pub(crate) parts: Vec<Part>,
+    pub(crate) risks: Vec<Risk>,
+    pub(crate) unresolved: Vec<Unresolved>,
+    pub(crate) confined: Vec<Unresolved>,
+    pub(crate) hints: Vec<String>,
+    pub(crate) edits: Vec<InPlaceEdit>,
+    pub(crate) cwd: Option<String>,
+}
+
+impl Analysis {
+    /// The simple commands, in the order of the text.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The risks, in the order of the text.
+    pub fn risks(&self) -> &[Risk] {
+        &self.risks
+    }
+
+    /// What could not be followed. Not empty means: anything may happen.
+    pub fn unresolved(&self) -> &[Unresolved] {
+        &self.unresolved
+    }
+
+    /// Why the command is harmless only where sensitive files are hidden.
+    pub fn confined(&self) -> &[Unresolved] {
+        &self.confined
+    }
+
+    /// Literal words of the commands whose output names what others read.
+    pub fn hints(&self) -> &[String] {
+        &self.hints
+    }
+
+    /// Edits in place that could be shown as a difference first.
+    pub fn edits(&self) -> &[InPlaceEdit] {
+        &self.edits
+    }
+
+    /// Where the shell stands afterwards, if that is known.
+    pub fn cwd(&self) -> Option<&str> {
+        self.cwd.as_deref()
+    }
+
+    /// All effects of all parts.
+    pub fn effects(&self) -> impl Iterator<Item = &Effect> {
+        self.parts.iter().flat_map(|part| &part.effects)
+    }
+
+    /// How far it only reads.
+    pub fn verdict(&self) -> Verdict {
+        if !self.unresolved.is_empty() || !self.parts.iter().all(Part::only_reads) {
+            return Verdict::NotReadOnly;
+        }
+        let open = |effect: &Effect| !matches!(effect.kind, EffectKind::Read(Target::Path(_)));
+        if self.confined.is_empty() && !self.effects().any(open) {
+            Verdict::ReadOnly
+        } else {
+            Verdict::ReadOnlyIfConfined
+        }
+    }
+
+    /// Everything it reads.
+    pub fn reads(&self) -> BTreeSet<&Target> {
+        self.effects()
+            .filter_map(|effect| match &effect.kind {
+                EffectKind::Read(target) => Some(target),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Everything it writes or deletes.
+    pub fn writes(&self) -> BTreeSet<&Target> {
+        self.effects()
+            .filter_map(|effect| match &effect.kind {
+                EffectKind::Write(target) | EffectKind::Delete(target) => Some(target),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// What a cage has to leave open.
+    pub fn needs(&self) -> Needs {
+        let mut needs = Needs {
+            writes: self.writes().into_iter().cloned().collect(),
+            hardened: self.parts.iter().any(|part| part.hardened),
+            unbounded: !self.unresolved.is_empty(),
+            hosts: Vec::new(),
+        };
+        for effect in self.effects() {
+            match &effect.kind {
+                EffectKind::Network { host, .. } => needs.hosts.push(host.clone().unwrap_or_default()),
+                EffectKind::Read(_) | EffectKind::Write(_) | EffectKind::Delete(_) => {}
+                _ => needs.unbounded = true,
+            }
+        }
+        needs.hosts.sort();
+        needs.hosts.dedup();
+        needs
+    }
+
+    /// What the exit code of the line means where it is no failure: that of its last command.
+    pub fn exits(&self) -> &[(i32, String)] {
+        self.parts
+            .iter()
+            .rev()
+            .find(|part| part.depth == 0)
+            .map(|part| part.exits.as_slice())
+            .unwrap_or_default()
+    }
+}

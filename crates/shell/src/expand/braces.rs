@@ -1,0 +1,182 @@
+//! Brace expansion: one word becomes several before anything else is looked at.
+
+use crate::syntax::tree::{Piece, PieceKind, Word};
+
+/// How many words one word may become.
+const MOST_WORDS: usize = 256;
+
+/// A brace expansion too large to follow.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TooMany;
+
+/// One position of a word: a character of unquoted text, or a piece that braces do not look into.
+#[derive(Debug, Clone)]
+enum Unit<'w> {
+    Char(char, &'w Piece),
+    Opaque(&'w Piece),
+}
+
+impl Unit<'_> {
+    fn is(&self, wanted: char) -> bool {
+        matches!(self, Unit::Char(found, _) if *found == wanted)
+    }
+}
+
+/// The words `word` becomes; itself when there is nothing to expand.
+pub(crate) fn expand(word: &Word) -> Result<Vec<Word>, TooMany> {
+    let has_brace = |piece: &Piece| matches!(&piece.kind, PieceKind::Literal(text) if text.contains('{'));
+    if !word.pieces.iter().any(has_brace) {
+        return Ok(vec![word.clone()]);
+    }
+    let mut units = Vec::new();
+    for piece in &word.pieces {
+        match &piece.kind {
+            PieceKind::Literal(text) => units.extend(text.chars().map(|c| Unit::Char(c, piece))),
+            _ => units.push(Unit::Opaque(piece)),
+        }
+    }
+    let mut budget = MOST_WORDS * 8;
+    let words = expand_units(&units, 0, &mut budget)?;
+    Ok(words.iter().map(|units| rebuild(word, units)).collect())
+}
+
+fn expand_units<'w>(units: &[Unit<'w>], depth: usize, budget: &mut usize) -> Result<Vec<Vec<Unit<'w>>>, TooMany> {
+    if depth > 16 || *budget == 0 {
+        return Err(TooMany);
+    }
+    *budget -= 1;
+    let mut from = 0;
+    while let Some(open) = (from..units.len()).find(|&at| units.get(at).is_some_and(|unit| unit.is('{'))) {
+        let Some((close, commas)) = matching(units, open) else {
+            from = open + 1;
+            continue;
+        };
+        let inner = units.get(open + 1..close).unwrap_or_default();
+        let choices = if commas.is_empty() {
+            match sequence(inner)? {
+                Some(words) => words,
+                None => {
+                    from = open + 1;
+                    continue;
+                }
+            }
+        } else {
+            let mut choices = Vec::new();
+            let mut start = open + 1;
+            for &end in commas.iter().chain([&close]) {
+                choices.extend(expand_units(units.get(start..end).unwrap_or_default(), depth + 1, budget)?);
+                start = end + 1;
+            }
+            choices
+        };
+        let before = units.get(..open).unwrap_or_default();
+        let tails = expand_units(units.get(close + 1..).unwrap_or_default(), depth + 1, budget)?;
+        let mut words = Vec::new();
+        for choice in &choices {
+            for tail in &tails {
+                if words.len() >= MOST_WORDS {
+                    return Err(TooMany);
+                }
+                words.push([before, choice.as_slice(), tail.as_slice()].concat());
+            }
+        }
+        return Ok(words);
+    }
+    Ok(vec![units.to_vec()])
+}
+
+/// The closing brace of the one at `open`, with the commas between them at the same level.
+fn matching(units: &[Unit<'_>], open: usize) -> Option<(usize, Vec<usize>)> {
+    let mut depth = 0usize;
+    let mut commas = Vec::new();
+    for (at, unit) in units.iter().enumerate().skip(open) {
+        if unit.is('{') {
+            depth += 1;
+        } else if unit.is('}') {
+            depth -= 1;
+            if depth == 0 {
+                return Some((at, commas));
+            }
+        } else if unit.is(',') && depth == 1 {
+            commas.push(at);
+        }
+    }
+    None
+}
+
+/// `1..5`, `a..e`, `1..9..2`; none when it is no sequence.
+fn sequence<'w>(inner: &[Unit<'w>]) -> Result<Option<Vec<Vec<Unit<'w>>>>, TooMany> {
+    let Some(Unit::Char(_, piece)) = inner.first() else { return Ok(None) };
+    let mut text = String::new();
+    for unit in inner {
+        match unit {
+            Unit::Char(c, _) => text.push(*c),
+            Unit::Opaque(_) => return Ok(None),
+        }
+    }
+    let bounds: Vec<&str> = text.split("..").collect();
+    let (first, last, step) = match bounds.as_slice() {
+        [first, last] => (*first, *last, 1),
+        [first, last, step] => match step.parse::<i64>() {
+            Ok(step) => (*first, *last, step.unsigned_abs().max(1)),
+            Err(_) => return Ok(None),
+        },
+        _ => return Ok(None),
+    };
+    let words = if let (Ok(from), Ok(to)) = (first.parse::<i64>(), last.parse::<i64>()) {
+        // Zero-padded numbers are rare and their width rule is intricate: they are not followed.
+        let padded = |text: &str| text.trim_start_matches('-').len() > 1 && text.trim_start_matches('-').starts_with('0');
+        if padded(first) || padded(last) || first.starts_with('+') || last.starts_with('+') {
+            return Err(TooMany);
+        }
+        steps(from, to, step)?.into_iter().map(|n| n.to_string()).collect::<Vec<_>>()
+    } else {
+        let (mut a, mut b) = (first.chars(), last.chars());
+        match (a.next(), a.next(), b.next(), b.next()) {
+            (Some(from), None, Some(to), None) if from.is_ascii_alphabetic() && to.is_ascii_alphabetic() => {
+                let numbers = steps(i64::from(u32::from(from)), i64::from(u32::from(to)), step)?;
+                let letters: Vec<String> = numbers
+                    .into_iter()
+                    .filter_map(|n| u32::try_from(n).ok().and_then(char::from_u32))
+                    .map(String::from)
+                    .collect();
+                // Between upper and lower case lie quotes and brackets, which the shell treats oddly.
+                if letters.iter().any(|letter| !letter.chars().all(|c| c.is_ascii_alphabetic())) {
+                    return Err(TooMany);
+                }
+                letters
+            }
+            _ => return Ok(None),
+        }
+    };
+    Ok(Some(words.iter().map(|word| word.chars().map(|c| Unit::Char(c, piece)).collect()).collect()))
+}
+
+fn steps(from: i64, to: i64, step: u64) -> Result<Vec<i64>, TooMany> {
+    let count = from.abs_diff(to) / step;
+    if count >= MOST_WORDS as u64 {
+        return Err(TooMany);
+    }
+    let sign = if from <= to { 1 } else { -1 };
+    let step = i64::try_from(step).map_err(|_| TooMany)?;
+    (0..=i64::try_from(count).map_err(|_| TooMany)?)
+        .map(|n| n.checked_mul(step).and_then(|offset| from.checked_add(sign * offset)).ok_or(TooMany))
+        .collect()
+}
+
+fn rebuild(word: &Word, units: &[Unit<'_>]) -> Word {
+    let mut pieces: Vec<Piece> = Vec::new();
+    for unit in units {
+        match unit {
+            Unit::Opaque(piece) => pieces.push((*piece).clone()),
+            Unit::Char(c, piece) => {
+                if let Some(Piece { kind: PieceKind::Literal(text), .. }) = pieces.last_mut() {
+                    text.push(*c);
+                } else {
+                    pieces.push(Piece { kind: PieceKind::Literal((*c).to_string()), span: piece.span });
+                }
+            }
+        }
+    }
+    Word { pieces, span: word.span }
+}

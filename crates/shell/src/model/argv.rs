@@ -1,0 +1,300 @@
+//! Reading an argv by a model: which argument is an option, a value, an operand, a subcommand.
+
+use super::{
+    Model,
+    token::{Arity, Kind, OptionToken},
+};
+use crate::{
+    span::Span,
+    value::{Argument, Stretch},
+};
+
+/// An argv read by a model.
+#[derive(Debug, Default)]
+pub(crate) struct Reading<'m> {
+    /// The models on the way: the program, its subcommand, …
+    pub models: Vec<&'m Model>,
+    /// The subcommands' names.
+    pub subcommands: Vec<String>,
+    /// The options given.
+    pub options: Vec<Given<'m>>,
+    /// The operands of the innermost model.
+    pub operands: Vec<Argument>,
+    /// Arguments that could not be placed, and why. Each leaves the effects unknown.
+    pub doubts: Vec<Doubt>,
+    /// Nothing but one of the arguments that only print.
+    pub info: bool,
+}
+
+/// Why an argument could not be placed.
+#[derive(Debug, Clone)]
+pub(crate) struct Doubt {
+    /// In words.
+    pub why: String,
+    /// Where.
+    pub span: Span,
+    /// The argument is data that could be taken for an option, not an option nobody knows.
+    pub data: bool,
+}
+
+/// An option that was given.
+#[derive(Debug)]
+pub(crate) struct Given<'m> {
+    /// Which.
+    pub option: &'m OptionToken,
+    /// Its value.
+    pub value: Option<Argument>,
+    /// The nested command, for the kinds that hold one.
+    pub command: Vec<Argument>,
+    /// Where it stands.
+    pub span: Span,
+}
+
+impl<'m> Reading<'m> {
+    /// Reads `arguments`, the program's name not among them.
+    pub(crate) fn new(model: &'m Model, arguments: &[Argument]) -> Self {
+        let mut reading = Self::default();
+        let mut model = model;
+        let mut rest = arguments;
+        loop {
+            reading.models.push(model);
+            if is_info(model, rest) {
+                reading.info = true;
+                return reading;
+            }
+            if model.entry.conduct.opaque {
+                reading.operands.extend_from_slice(rest);
+                return reading;
+            }
+            let taken = Level { reading: &mut reading, model, arguments: rest, at: 0 }.read();
+            rest = rest.get(taken..).unwrap_or_default();
+            if !model.has_subs() {
+                return reading;
+            }
+            let Some((name, after)) = rest.split_first() else { return reading };
+            let Some(sub) = name.literal().and_then(|name| model.sub(name)) else {
+                if model.operands.is_empty() {
+                    reading.doubt(format!("`{}` is not a known subcommand", name.shown()), name.span, false);
+                }
+                reading.operands.extend_from_slice(rest);
+                return reading;
+            };
+            reading.subcommands.push(name.text.prefix().to_owned());
+            model = sub;
+            rest = after;
+        }
+    }
+
+    /// The innermost model.
+    pub(crate) fn model(&self) -> Option<&'m Model> {
+        self.models.last().copied()
+    }
+
+    /// Whether an option with this spelling was given.
+    pub(crate) fn gave(&self, name: &str) -> bool {
+        self.options.iter().any(|given| given.option.names.iter().any(|known| known == name))
+    }
+
+    fn doubt(&mut self, why: String, span: Span, data: bool) {
+        self.doubts.push(Doubt { why, span, data });
+    }
+}
+
+fn is_info(model: &Model, arguments: &[Argument]) -> bool {
+    let [only] = arguments else { return false };
+    only.literal()
+        .is_some_and(|text| model.entry.conduct.info.split_whitespace().any(|known| known == text))
+}
+
+/// Reading the arguments of one model.
+struct Level<'r, 'm, 'a> {
+    reading: &'r mut Reading<'m>,
+    model: &'m Model,
+    arguments: &'a [Argument],
+    at: usize,
+}
+
+impl<'m> Level<'_, 'm, '_> {
+    /// Reads options and operands; returns how many arguments were taken.
+    fn read(mut self) -> usize {
+        let mut ended = false;
+        let literals = &self.model.entry.syntax.literals;
+        while let Some(argument) = self.arguments.get(self.at).cloned() {
+            if !ended && argument.literal() == Some("--") && !self.model.entry.syntax.words {
+                ended = true;
+                self.at += 1;
+                continue;
+            }
+            if !ended && self.is_option(&argument) {
+                self.at += 1;
+                self.option(&argument);
+                continue;
+            }
+            if !ended && (argument.many || argument.text.may_be_option()) {
+                let why = format!("`{}` could turn out to be an option", argument.shown());
+                self.reading.doubt(why, argument.span, true);
+            }
+            if self.model.has_subs() {
+                return self.at;
+            }
+            let first = self.reading.operands.is_empty();
+            self.at += 1;
+            if first && !ended && !self.model.bundled.is_empty() && self.bundle(&argument) {
+                continue;
+            }
+            if !literals.split_whitespace().any(|word| argument.literal() == Some(word)) {
+                self.reading.operands.push(argument);
+            }
+            if self.model.stops_at_operand() || self.takes_rest() {
+                self.reading.operands.extend_from_slice(self.arguments.get(self.at..).unwrap_or_default());
+                return self.arguments.len();
+            }
+        }
+        self.at
+    }
+
+    /// Whether from here on everything belongs to a nested command.
+    fn takes_rest(&self) -> bool {
+        let before = self.reading.operands.len().saturating_sub(1);
+        self.model.operands.get(before).is_some_and(|operand| operand.kind == Kind::Command)
+    }
+
+    fn is_option(&self, argument: &Argument) -> bool {
+        let prefix = argument.text.prefix();
+        if argument.many || (self.model.entry.syntax.lax && !self.is_known_cluster(argument)) {
+            return false;
+        }
+        (prefix.starts_with('-') && argument.literal() != Some("-"))
+            || (prefix.len() > 1 && prefix.starts_with('+') && self.model.index.keys().any(|name| name.starts_with('+')))
+    }
+
+    /// Whether every letter of `-abc` is an option.
+    fn is_known_cluster(&self, argument: &Argument) -> bool {
+        let letters = argument.literal().and_then(|text| text.strip_prefix('-')).unwrap_or_default();
+        !letters.is_empty() && letters.chars().all(|letter| self.model.option(&format!("-{letter}")).is_some())
+    }
+
+    fn option(&mut self, argument: &Argument) {
+        let prefix = argument.text.prefix();
+        let digits = |text: &str| text.len() > 1 && text.bytes().skip(1).all(|byte| byte.is_ascii_digit());
+        if let Some(text) = argument.literal() {
+            let whole = if digits(text) { format!("{}#", &text[..1]) } else { text.to_owned() };
+            if let Some(option) = self.model.option(&whole) {
+                return self.give(option, None, argument);
+            }
+        } else if matches!(argument.text.stretches(), [Stretch::Known(dash), Stretch::Plain] if dash == "-")
+            && let Some(option) = self.model.option("-#")
+        {
+            return self.give(option, None, argument);
+        }
+        if let Some((name, _)) = prefix.split_once('=')
+            && let Some(option) = self.model.long_option(name).filter(|_| name.len() > 2)
+        {
+            let value = Argument { text: argument.text.without_prefix(name.len() + 1), ..argument.clone() };
+            return match option.arity {
+                Arity::None => self.unknown(argument),
+                _ => self.give(option, Some(value), argument),
+            };
+        }
+        if prefix.starts_with("--") || self.model.entry.syntax.words || prefix.starts_with('+') {
+            let known = argument.literal().and_then(|name| self.model.long_option(name));
+            return match known {
+                Some(option) => self.give(option, None, argument),
+                None => self.unknown(argument),
+            };
+        }
+        self.cluster(argument);
+    }
+
+    /// `-abc`, `-ovalue`
+    fn cluster(&mut self, argument: &Argument) {
+        let prefix = argument.text.prefix().to_owned();
+        let whole = argument.literal().is_some();
+        for (at, letter) in prefix.char_indices().skip(1) {
+            let Some(option) = self.model.option(&format!("-{letter}")) else { return self.unknown(argument) };
+            let after = at + letter.len_utf8();
+            match option.arity {
+                Arity::None => self.give(option, None, argument),
+                Arity::Attached(_) => return self.unknown(argument),
+                Arity::Required(_) | Arity::Optional(_) => {
+                    let rest = argument.text.without_prefix(after);
+                    let attached = !rest.stretches().is_empty();
+                    let value = attached.then(|| Argument { text: rest, ..argument.clone() });
+                    return self.give(option, value, argument);
+                }
+            }
+        }
+        if !whole {
+            self.unknown(argument);
+        }
+    }
+
+    /// A first operand that holds option letters. The values of its letters follow in order.
+    fn bundle(&mut self, argument: &Argument) -> bool {
+        let Some(text) = argument.literal() else { return false };
+        let model: &'m Model = self.model;
+        let letters: Option<Vec<&'m OptionToken>> = text
+            .chars()
+            .map(|letter| model.bundled.iter().find(|token| token.names.iter().any(|name| name.chars().eq([letter]))))
+            .collect();
+        let Some(letters) = letters.filter(|letters| !letters.is_empty()) else { return false };
+        for option in letters {
+            self.give(option, None, argument);
+        }
+        true
+    }
+
+    /// Records an option, taking its value from the next argument where it needs one.
+    fn give(&mut self, option: &'m OptionToken, value: Option<Argument>, argument: &Argument) {
+        let mut given = Given { option, value, command: Vec::new(), span: argument.span };
+        if let (Arity::Required(kind), None) = (option.arity, &given.value) {
+            if kind == Kind::CommandUntil {
+                given.command = self.command();
+            } else {
+                given.value = self.next_value(argument);
+            }
+        }
+        if matches!((option.arity, &given.value), (Arity::Attached(_), None)) {
+            return self.unknown(argument);
+        }
+        self.reading.options.push(given);
+    }
+
+    fn next_value(&mut self, argument: &Argument) -> Option<Argument> {
+        let Some(value) = self.arguments.get(self.at).cloned() else {
+            self.reading.doubt(format!("`{}` lacks its value", argument.shown()), argument.span, false);
+            return None;
+        };
+        self.at += 1;
+        let dashed = value.literal().is_some_and(|text| {
+            text.starts_with('-') && text.len() > 1 && !text[1..].starts_with(|next: char| next.is_ascii_digit())
+        });
+        if value.many || dashed {
+            let why = format!("`{}` may not be the value of `{}`", value.shown(), argument.shown());
+            self.reading.doubt(why, value.span, value.many);
+        }
+        Some(value)
+    }
+
+    /// A nested command up to `;`, or to `{} +` where options are whole words, as find has it.
+    fn command(&mut self) -> Vec<Argument> {
+        let mut command: Vec<Argument> = Vec::new();
+        while let Some(argument) = self.arguments.get(self.at) {
+            self.at += 1;
+            let batch = self.model.entry.syntax.words
+                && argument.literal() == Some("+")
+                && command.last().and_then(Argument::literal) == Some("{}");
+            if batch || argument.literal() == Some(";") {
+                break;
+            }
+            command.push(argument.clone());
+        }
+        command
+    }
+
+    fn unknown(&mut self, argument: &Argument) {
+        let why = format!("`{}` is not a known option", argument.shown());
+        self.reading.doubt(why, argument.span, false);
+    }
+}
+

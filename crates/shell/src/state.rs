@@ -1,0 +1,228 @@
+//! What is known of the shell while a script is followed: variables, functions, working directory.
+
+use std::{collections::HashMap, rc::Rc};
+
+use crate::{
+    syntax::tree::Command,
+    value::{Origin, Text},
+};
+
+/// How many values a variable may have before it counts as unknown.
+const MOST_VALUES: usize = 16;
+/// How many working directories are followed.
+const MOST_PLACES: usize = 8;
+
+/// What a variable holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// Not set.
+    Unset,
+    /// One of these.
+    OneOf(Vec<Text>),
+    /// An array with these elements.
+    Array(Vec<Text>),
+    /// Assigned, but not known to what.
+    Unknown(Origin),
+}
+
+impl Value {
+    pub(crate) fn one(text: Text) -> Self {
+        Self::OneOf(vec![text])
+    }
+
+    /// What holds after two ways that meet.
+    fn merge(&mut self, other: &Self) {
+        if self == other {
+            return;
+        }
+        let (mine, theirs) = (self.options(), other.options());
+        *self = match (mine, theirs) {
+            (Some(mut values), Some(more)) => {
+                for value in more {
+                    if !values.contains(&value) {
+                        values.push(value);
+                    }
+                }
+                if values.len() > MOST_VALUES { Self::Unknown(Origin::Computed) } else { Self::OneOf(values) }
+            }
+            _ => Self::Unknown(Origin::Computed),
+        };
+    }
+
+    /// The values as alternatives; an unset variable expands to nothing.
+    fn options(&self) -> Option<Vec<Text>> {
+        match self {
+            Self::Unset => Some(vec![Text::default()]),
+            Self::OneOf(values) => Some(values.clone()),
+            Self::Array(_) | Self::Unknown(_) => None,
+        }
+    }
+}
+
+/// A function the text defines.
+#[derive(Debug, Clone)]
+pub(crate) enum Function {
+    /// Certainly this one.
+    Defined(Rc<Command>),
+    /// Perhaps defined, perhaps another: calling the name is not followed.
+    Unsure,
+}
+
+impl PartialEq for Function {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Defined(mine), Self::Defined(theirs)) => Rc::ptr_eq(mine, theirs),
+            (Self::Unsure, Self::Unsure) => true,
+            _ => false,
+        }
+    }
+}
+
+/// Where the shell may stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Places {
+    /// In one of these folders.
+    OneOf(Vec<String>),
+    /// Somewhere.
+    Unknown,
+}
+
+impl Places {
+    fn merge(&mut self, other: &Self) {
+        if self == other {
+            return;
+        }
+        match (&mut *self, other) {
+            (Self::OneOf(mine), Self::OneOf(theirs)) => {
+                for place in theirs {
+                    if !mine.contains(place) {
+                        mine.push(place.clone());
+                    }
+                }
+                if mine.len() > MOST_PLACES {
+                    *self = Self::Unknown;
+                }
+            }
+            _ => *self = Self::Unknown,
+        }
+    }
+}
+
+/// The shell's state at one point. Cheap to copy: the tables are shared until written.
+#[derive(Debug, Clone)]
+pub(crate) struct State {
+    variables: Rc<HashMap<String, Value>>,
+    functions: Rc<HashMap<String, Function>>,
+    /// Where it stands.
+    pub cwd: Places,
+    /// Where `cd -` would lead.
+    pub previous: Places,
+    /// The stack of `pushd`.
+    pub stack: Rc<Vec<Places>>,
+    /// `$1` and so on; none when not known.
+    pub positional: Option<Rc<Vec<Text>>>,
+    /// `IFS` is not what it was.
+    pub split_changed: bool,
+}
+
+impl State {
+    pub(crate) fn new(cwd: &str) -> Self {
+        Self {
+            variables: Rc::default(),
+            functions: Rc::default(),
+            cwd: Places::OneOf(vec![cwd.to_owned()]),
+            previous: Places::Unknown,
+            stack: Rc::default(),
+            positional: Some(Rc::default()),
+            split_changed: false,
+        }
+    }
+
+    /// A shell started from here as another process: variables and functions stay behind.
+    pub(crate) fn fresh(&self, positional: Vec<Text>) -> Self {
+        Self {
+            variables: Rc::default(),
+            functions: Rc::default(),
+            cwd: self.cwd.clone(),
+            previous: Places::Unknown,
+            stack: Rc::default(),
+            positional: Some(Rc::new(positional)),
+            split_changed: false,
+        }
+    }
+
+    pub(crate) fn variable(&self, name: &str) -> Option<&Value> {
+        self.variables.get(name)
+    }
+
+    pub(crate) fn set(&mut self, name: &str, value: Value) {
+        Rc::make_mut(&mut self.variables).insert(name.to_owned(), value);
+    }
+
+    pub(crate) fn function(&self, name: &str) -> Option<&Function> {
+        self.functions.get(name)
+    }
+
+    pub(crate) fn define(&mut self, name: &str, function: Function) {
+        Rc::make_mut(&mut self.functions).insert(name.to_owned(), function);
+    }
+
+    pub(crate) fn undefine(&mut self, name: &str) {
+        if self.functions.contains_key(name) {
+            Rc::make_mut(&mut self.functions).remove(name);
+        }
+    }
+
+    /// What holds after two ways that meet here.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        if !Rc::ptr_eq(&self.variables, &other.variables) {
+            let mine = Rc::make_mut(&mut self.variables);
+            for (name, value) in mine.iter_mut() {
+                // Assigned on one way only: on the other it is what the environment says.
+                match other.variables.get(name) {
+                    Some(theirs) => value.merge(theirs),
+                    None => *value = Value::Unknown(Origin::Environment),
+                }
+            }
+            for name in other.variables.keys() {
+                if !mine.contains_key(name) {
+                    mine.insert(name.clone(), Value::Unknown(Origin::Environment));
+                }
+            }
+        }
+        if !Rc::ptr_eq(&self.functions, &other.functions) {
+            let mine = Rc::make_mut(&mut self.functions);
+            for (name, function) in mine.iter_mut() {
+                if other.functions.get(name) != Some(function) {
+                    *function = Function::Unsure;
+                }
+            }
+            for name in other.functions.keys() {
+                mine.entry(name.clone()).or_insert(Function::Unsure);
+            }
+        }
+        self.cwd.merge(&other.cwd);
+        self.previous.merge(&other.previous);
+        if self.stack != other.stack {
+            self.stack = Rc::new(vec![Places::Unknown]);
+        }
+        if self.positional != other.positional {
+            self.positional = None;
+        }
+        self.split_changed |= other.split_changed;
+    }
+
+    /// Every variable that is known may have any value from here on.
+    pub(crate) fn forget_all(&mut self) {
+        for value in Rc::make_mut(&mut self.variables).values_mut() {
+            *value = Value::Unknown(Origin::Computed);
+        }
+    }
+
+    /// Every variable in `names` may have any value from here on: a loop assigns it.
+    pub(crate) fn forget(&mut self, names: impl IntoIterator<Item = String>) {
+        for name in names {
+            self.set(&name, Value::Unknown(Origin::Computed));
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What is known of a word before it runs: text with holes.
+
+use serde::Serialize;
+
+use crate::span::Span;
+
+/// Why a piece of text is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// A variable nothing in the text assigns.
+    Environment,
+    /// The output of a command.
+    Output,
+    /// Read from input or from a list of files.
+    Data,
+    /// Computed in a way that is not followed.
+    Computed,
+}
+
+/// A stretch of text.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Stretch {
+    /// Exactly this.
+    Known(String),
+    /// A number or an id: one word without blanks, slashes or a letter behind a leading dash.
+    Plain,
+    /// What a glob pattern matches; never empty, never with a slash.
+    Glob(String),
+    /// Anything at all.
+    Unknown(Origin),
+}
+
+/// Text with holes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Text {
+    stretches: Vec<Stretch>,
+}
+
+impl Text {
+    /// Exactly `text`.
+    pub fn known(text: impl Into<String>) -> Self {
+        let text = text.into();
+        if text.is_empty() { Self::default() } else { Self { stretches: vec![Stretch::Known(text)] } }
+    }
+
+    /// Nothing is known of it.
+    pub fn unknown(origin: Origin) -> Self {
+        Self { stretches: vec![Stretch::Unknown(origin)] }
+    }
+
+    /// Some number or id.
+    pub fn plain() -> Self {
+        Self { stretches: vec![Stretch::Plain] }
+    }
+
+    /// The stretches in order; neighbouring known ones are joined.
+    pub fn stretches(&self) -> &[Stretch] {
+        &self.stretches
+    }
+
+    /// Adds known text.
+    pub fn push_str(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        if let Some(Stretch::Known(last)) = self.stretches.last_mut() {
+            last.push_str(text);
+        } else {
+            self.stretches.push(Stretch::Known(text.to_owned()));
+        }
+    }
+
+    /// Adds a stretch.
+    pub fn push(&mut self, stretch: Stretch) {
+        match stretch {
+            Stretch::Known(text) => self.push_str(&text),
+            other => self.stretches.push(other),
+        }
+    }
+
+    /// Adds all of `other`.
+    pub fn append(&mut self, other: &Self) {
+        for stretch in &other.stretches {
+            self.push(stretch.clone());
+        }
+    }
+
+    /// The whole text, if it is known.
+    pub fn literal(&self) -> Option<&str> {
+        match self.stretches.as_slice() {
+            [] => Some(""),
+            [Stretch::Known(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The known beginning.
+    pub fn prefix(&self) -> &str {
+        match self.stretches.first() {
+            Some(Stretch::Known(text)) => text,
+            _ => "",
+        }
+    }
+
+    /// The text without its first `bytes`, which must be known.
+    pub fn without_prefix(&self, bytes: usize) -> Self {
+        let mut rest = Self::default();
+        for (at, stretch) in self.stretches.iter().enumerate() {
+            match stretch {
+                Stretch::Known(text) if at == 0 => rest.push_str(text.get(bytes..).unwrap_or_default()),
+                other => rest.push(other.clone()),
+            }
+        }
+        rest
+    }
+
+    /// Whether a program could take it for an option.
+    pub fn may_be_option(&self) -> bool {
+        match self.stretches.first() {
+            None => false,
+            Some(Stretch::Known(text)) => {
+                text.starts_with('-') && (text.len() > 1 || self.stretches.len() > 1)
+            }
+            Some(Stretch::Plain) => false,
+            Some(Stretch::Glob(pattern)) => pattern.starts_with(['*', '?', '[']),
+            Some(Stretch::Unknown(_)) => true,
+        }
+    }
+
+    /// The first origin of something unknown in it, patterns and numbers not counted.
+    pub fn origin(&self) -> Option<Origin> {
+        self.stretches.iter().find_map(|stretch| match stretch {
+            Stretch::Unknown(origin) => Some(*origin),
+            _ => None,
+        })
+    }
+
+    /// Whether a pattern stands in it.
+    pub fn has_glob(&self) -> bool {
+        self.stretches.iter().any(|stretch| matches!(stretch, Stretch::Glob(_)))
+    }
+
+    /// As shown to people: `…` for what is not known.
+    pub fn shown(&self) -> String {
+        let mut shown = String::new();
+        for stretch in &self.stretches {
+            match stretch {
+                Stretch::Known(text) | Stretch::Glob(text) => shown.push_str(text),
+                Stretch::Plain => shown.push('N'),
+                Stretch::Unknown(_) => shown.push('…'),
+            }
+        }
+        shown
+    }
+}
+
+/// One argument of a command, or a run of arguments of unknown length.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Argument {
+    /// What is known of it.
+    pub text: Text,
+    /// Stands for any number of arguments, none included.
+    pub many: bool,
+    /// Its spelling hides what it says: split quotes, needless escapes, an expansion.
+    pub disguised: bool,
+    /// Where it was written.
+    pub span: Span,
+}
+
+impl Argument {
+    /// Exactly `text`.
+    pub fn known(text: &str, span: Span) -> Self {
+        Self { text: Text::known(text), many: false, disguised: false, span }
+    }
+
+    /// Any number of unknown arguments.
+    pub fn any(origin: Origin, span: Span) -> Self {
+        Self { text: Text::unknown(origin), many: true, disguised: false, span }
+    }
+
+    /// The whole argument, if it is known and exactly one.
+    pub fn literal(&self) -> Option<&str> {
+        if self.many { None } else { self.text.literal() }
+    }
+
+    /// As shown to people.
+    pub fn shown(&self) -> String {
+        let mut shown = self.text.shown();
+        if self.many {
+            shown.push('…');
+        }
+        shown
+    }
+
+    /// Whether a run of `arguments` could be `logged`, literal by literal.
+    pub fn matches(arguments: &[Self], logged: &[String]) -> bool {
+        let Some((first, rest)) = arguments.split_first() else { return logged.is_empty() };
+        if first.many {
+            return (0..=logged.len())
+                .any(|taken| Self::matches(rest, logged.get(taken..).unwrap_or_default()));
+        }
+        let Some((word, others)) = logged.split_first() else { return false };
+        let fits = match first.text.literal() {
+            Some(text) => text == word,
+            None => word.starts_with(first.text.prefix()),
+        };
+        fits && Self::matches(rest, others)
+    }
+}

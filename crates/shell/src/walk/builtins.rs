@@ -1,0 +1,368 @@
+//! Builtins that change what later commands mean.
+
+use std::rc::Rc;
+
+use super::{
+    Outcome, Walker,
+    simple::{Lookup, is_name, is_numeric},
+};
+use crate::{
+    effect::EffectKind,
+    risk::RiskKind,
+    span::Span,
+    state::{Places, State, Value},
+    surroundings::join,
+    syntax::tree::{Arithmetic, Piece, PieceKind},
+    value::{Argument, Origin, Text},
+};
+
+/// Options of `set` that leave the meaning of the text alone.
+const SET_LETTERS: &str = "euxvfhbCETm";
+const SET_NAMES: &[&str] =
+    &["errexit", "nounset", "xtrace", "verbose", "pipefail", "noglob", "errtrace", "functrace", "noclobber"];
+/// Options of `shopt` that do.
+const SHOPT_NAMES: &[&str] = &["nullglob", "globstar", "nocaseglob", "failglob", "dotglob", "inherit_errexit"];
+
+impl Walker<'_> {
+    /// Follows a builtin that changes the shell; gives the state back when the tables say all there is.
+    pub(super) fn builtin(
+        &mut self,
+        mut state: State,
+        name: &str,
+        arguments: &[Argument],
+        span: Span,
+    ) -> Result<Outcome, State> {
+        let rest = arguments.get(1..).unwrap_or_default();
+        match name {
+            "cd" => return Ok(self.cd(state, arguments, span)),
+            "pushd" | "popd" => return Ok(self.stack(state, name, arguments, span)),
+            "eval" => return Ok(self.eval(state, arguments, span)),
+            "exec" | "command" | "builtin" => return self.prefixed(state, name, arguments, span),
+            "source" | "." => {
+                self.risk(RiskKind::CodeExecution, "a file is run as part of this script", span);
+                self.unresolved("a sourced file is not looked into", span);
+            }
+            "export" | "declare" | "typeset" | "local" | "readonly" => self.declare(&mut state, name, rest, span),
+            "unset" => self.unset(&mut state, rest),
+            "read" | "mapfile" | "readarray" | "getopts" => self.read_names(&mut state, name, rest),
+            "printf" if rest.first().is_some_and(|first| first.text.prefix().starts_with("-v")) => {
+                self.read_names(&mut state, name, rest.get(..2).unwrap_or(rest));
+            }
+            "let" => {
+                for argument in rest {
+                    self.compute(&mut state, argument);
+                }
+            }
+            "set" if !rest.is_empty() => {
+                self.set(&mut state, rest);
+                self.part(arguments, arguments.iter().map(Argument::shown).collect(), span);
+                return Ok(Outcome::same(state));
+            }
+            "shift" => {
+                let count = rest.first().map_or(Some(1), |first| first.literal().and_then(|text| text.parse::<usize>().ok()));
+                state.positional = match (&state.positional, count) {
+                    (Some(list), Some(count)) if count <= list.len() => Some(Rc::new(list.get(count..).unwrap_or_default().to_vec())),
+                    (Some(list), Some(_)) => Some(Rc::clone(list)),
+                    _ => None,
+                };
+            }
+            "shopt" => {
+                let harmless = rest.iter().all(|argument| {
+                    argument.literal().is_some_and(|text| text.starts_with('-') || SHOPT_NAMES.contains(&text))
+                });
+                if !harmless {
+                    self.unresolved("an option of the shell is changed", span);
+                }
+            }
+            "trap" => {
+                let cleared = rest.first().and_then(Argument::literal).is_some_and(|text| matches!(text, "" | "-" | "-l" | "-p"));
+                if !rest.is_empty() && !cleared {
+                    self.risk(RiskKind::CodeExecution, "code is kept for later", span);
+                    self.unresolved("a trap runs its code later", span);
+                    if let Some(code) = rest.first() {
+                        self.shell_code(&state, code, Vec::new(), name);
+                    }
+                }
+            }
+            "alias" | "hash" | "enable" | "unalias" if rest.iter().any(renames) => {
+                self.unresolved("names are given another meaning", span);
+            }
+            "return" => self.returns.push(state.clone()),
+            _ => {}
+        }
+        Err(state)
+    }
+
+    fn cd(&mut self, state: State, arguments: &[Argument], span: Span) -> Outcome {
+        let mut rest = arguments.get(1..).unwrap_or_default();
+        while let Some(option) = rest.first().and_then(Argument::literal) {
+            match option {
+                "-L" | "-P" | "-e" | "-@" | "--" => rest = rest.get(1..).unwrap_or_default(),
+                _ => break,
+            }
+        }
+        let mut success = state.clone();
+        success.previous = state.cwd.clone();
+        success.cwd = match rest {
+            [] => Places::OneOf(vec![self.surroundings.home.clone()]),
+            [only] if only.literal() == Some("-") => state.previous.clone(),
+            [only] if !only.many => self.place(&state, &only.text),
+            _ => Places::Unknown,
+        };
+        self.moves(&success.cwd, span);
+        self.part(arguments, arguments.iter().map(Argument::shown).collect(), span);
+        Outcome { success, failure: Some(state) }
+    }
+
+    /// Where a path leads from here.
+    fn place(&self, state: &State, text: &Text) -> Places {
+        match (text.literal(), &state.cwd) {
+            (Some(path), _) if path.starts_with('/') => Places::OneOf(vec![join("/", path)]),
+            (Some(path), Places::OneOf(places)) if !path.is_empty() && !path.starts_with('-') => {
+                Places::OneOf(places.iter().map(|place| join(place, path)).collect())
+            }
+            (Some(""), places) => places.clone(),
+            _ => Places::Unknown,
+        }
+    }
+
+    /// The effect of standing somewhere: its folder is read.
+    fn moves(&mut self, places: &Places, span: Span) {
+        match places {
+            Places::OneOf(places) => {
+                for place in places {
+                    self.effect(EffectKind::Read(crate::effect::Target::Path(place.clone())), span);
+                }
+            }
+            Places::Unknown => {
+                self.effect(EffectKind::Unknown("the working directory is not known any more".to_owned()), span);
+            }
+        }
+    }
+
+    fn stack(&mut self, state: State, name: &str, arguments: &[Argument], span: Span) -> Outcome {
+        let mut success = state.clone();
+        success.previous = state.cwd.clone();
+        let mut stack = state.stack.to_vec();
+        let operand = arguments.get(1).filter(|_| arguments.len() == 2);
+        match (name, operand) {
+            ("pushd", Some(operand)) if operand.literal().is_some_and(|text| !text.starts_with(['-', '+'])) => {
+                stack.push(state.cwd.clone());
+                success.cwd = self.place(&state, &operand.text);
+            }
+            ("popd", None) if arguments.len() == 1 => success.cwd = stack.pop().unwrap_or(Places::Unknown),
+            _ => {
+                stack = vec![Places::Unknown];
+                success.cwd = Places::Unknown;
+            }
+        }
+        success.stack = Rc::new(stack);
+        self.moves(&success.cwd, span);
+        self.part(arguments, arguments.iter().map(Argument::shown).collect(), span);
+        Outcome { success, failure: Some(state) }
+    }
+
+    fn eval(&mut self, state: State, arguments: &[Argument], span: Span) -> Outcome {
+        let rest = arguments.get(1..).unwrap_or_default();
+        let words: Option<Vec<&str>> = rest.iter().map(Argument::literal).collect();
+        let Some(words) = words else {
+            self.risk(RiskKind::CodeExecution, "text that is not known is run as code", span);
+            self.unresolved("eval of text that is not known", span);
+            self.effect(EffectKind::Execute("text that is not known".to_owned()), span);
+            self.part(arguments, vec!["eval".to_owned()], span);
+            return Outcome::same(state);
+        };
+        self.part(arguments, vec!["eval".to_owned()], span);
+        self.code(state, &words.join(" "), span, "eval")
+    }
+
+    /// `exec`, `command` and `builtin`: another command behind them.
+    fn prefixed(&mut self, state: State, name: &str, arguments: &[Argument], span: Span) -> Result<Outcome, State> {
+        let rest = arguments.get(1..).unwrap_or_default();
+        let Some(first) = rest.first() else { return Err(state) };
+        if first.many || first.text.may_be_option() {
+            // Listing options are left to the table; `-p`, `-a` and the like are not followed.
+            let listing = name == "command" && first.literal().is_some_and(|text| matches!(text, "-v" | "-V"));
+            if first.literal() != Some("--") && !listing {
+                self.unresolved(&format!("options of {name} are not followed"), first.span);
+                self.effect(EffectKind::Unknown(format!("options of {name} are not followed")), first.span);
+                self.part(arguments, vec![name.to_owned()], span);
+                return Ok(Outcome::same(state));
+            }
+            if listing {
+                return Err(state);
+            }
+        }
+        let rest = if first.literal() == Some("--") { rest.get(1..).unwrap_or_default() } else { rest };
+        self.part(arguments, arguments.iter().map(Argument::shown).collect(), span);
+        let lookup = if name == "exec" { Lookup::Program } else { Lookup::NoFunctions };
+        let via = crate::analysis::Via::Program(name.to_owned());
+        let after = state.clone();
+        let outcome = self.deeper(via, span, |walker| walker.dispatch(state, rest, lookup, span));
+        Ok(outcome.unwrap_or_else(|| Outcome::same(after)))
+    }
+
+    fn declare(&mut self, state: &mut State, builtin: &str, arguments: &[Argument], span: Span) {
+        if builtin == "readonly" {
+            self.unresolved("a variable that cannot be assigned again", span);
+        }
+        let mut opaque = false;
+        for argument in arguments {
+            let prefix = argument.text.prefix();
+            if argument.many {
+                self.unresolved("a declaration of names that are not known", argument.span);
+            } else if prefix.starts_with(['-', '+']) && argument.literal().is_some() {
+                let letters = prefix.get(1..).unwrap_or_default();
+                // Namerefs, integers and case attributes change what later assignments do.
+                if letters.chars().any(|letter| !"xgaApfF".contains(letter)) || prefix.starts_with('+') {
+                    self.unresolved("an attribute that changes what assignments do", argument.span);
+                }
+                opaque |= letters.contains(['a', 'A']);
+            } else {
+                let (name, value) = match prefix.find('=') {
+                    Some(at) => {
+                        let name = prefix.get(..at).unwrap_or_default();
+                        (name.trim_end_matches('+').to_owned(), Some(argument.text.without_prefix(at + 1)))
+                    }
+                    None => (argument.literal().unwrap_or_default().to_owned(), None),
+                };
+                if !is_name(&name) {
+                    self.unresolved("a declaration that is not understood", argument.span);
+                    continue;
+                }
+                let appended = prefix.find('=').is_some_and(|at| at > name.len());
+                self.declare_one(state, builtin, &name, value, opaque || appended, argument.span);
+            }
+        }
+    }
+
+    fn declare_one(&mut self, state: &mut State, builtin: &str, name: &str, value: Option<Text>, opaque: bool, span: Span) {
+        self.check_assignment(state, name, value.as_ref(), span);
+        if builtin == "export" || builtin == "declare" || builtin == "typeset" {
+            match &value {
+                Some(value) if builtin == "export" => self.effect_of_setting(name, value, span),
+                None if builtin == "export" => {
+                    self.effect(EffectKind::Environment(format!("gives {name} to later programs")), span);
+                }
+                _ => {}
+            }
+        }
+        if builtin != "export" {
+            self.locals.push(name.to_owned());
+        }
+        match value {
+            Some(_) if opaque => state.set(name, Value::Unknown(Origin::Computed)),
+            Some(value) => state.set(name, Value::one(value)),
+            None if builtin == "export" => {}
+            None => state.set(name, Value::Unknown(Origin::Computed)),
+        }
+    }
+
+    fn unset(&mut self, state: &mut State, arguments: &[Argument]) {
+        for argument in arguments {
+            match argument.literal() {
+                Some("-v" | "-f") => {}
+                Some(name) if is_name(name) => {
+                    self.check_assignment(state, name, None, argument.span);
+                    // Without an option a name that is no variable unsets a function.
+                    state.undefine(name);
+                    state.set(name, Value::Unset);
+                }
+                _ => self.unresolved("unset of a name that is not known can run code", argument.span),
+            }
+        }
+    }
+
+    /// Builtins that put what they read into variables: every plain word may be a name.
+    fn read_names(&mut self, state: &mut State, builtin: &str, arguments: &[Argument]) {
+        for name in ["REPLY", "MAPFILE", "OPTARG"] {
+            state.set(name, Value::Unknown(Origin::Data));
+        }
+        for argument in arguments {
+            let prefix = argument.text.prefix();
+            match argument.literal() {
+                Some(text) if text.contains('[') && (builtin != "printf" || !text.starts_with("-v")) => {
+                    let is_delimiter = builtin == "read" && text.len() == 1;
+                    if !is_delimiter {
+                        self.unresolved("a subscript can run code", argument.span);
+                    }
+                }
+                Some(text) => {
+                    let name = text.strip_prefix("-v").filter(|_| builtin == "printf").unwrap_or(text);
+                    let name = name.strip_prefix("-a").filter(|_| builtin == "read").unwrap_or(name);
+                    if is_name(name) {
+                        self.check_assignment(state, name, None, argument.span);
+                        state.set(name, Value::Unknown(Origin::Data));
+                    } else if name.contains('[') {
+                        self.unresolved("a subscript can run code", argument.span);
+                    }
+                }
+                None if is_numeric(&argument.text) => {}
+                None if prefix.starts_with("-p") || prefix.starts_with("-t") => {}
+                None => self.unresolved("a name that is not known is assigned", argument.span),
+            }
+        }
+    }
+
+    /// An argument of `let`.
+    fn compute(&mut self, state: &mut State, argument: &Argument) {
+        match argument.literal() {
+            Some(text) if !text.contains(['$', '`', '[', '\\', '"', '\'']) => {
+                let piece = Piece { kind: PieceKind::Literal(text.to_owned()), span: argument.span };
+                self.arithmetic(state, &Arithmetic { pieces: vec![piece], span: argument.span });
+            }
+            _ => self.unresolved("arithmetic on text that is not known can run code", argument.span),
+        }
+    }
+
+    fn set(&mut self, state: &mut State, arguments: &[Argument]) {
+        let mut rest = arguments;
+        while let Some((first, after)) = rest.split_first() {
+            match first.literal() {
+                Some("--" | "-") => {
+                    rest = after;
+                    self.set_positional(state, rest);
+                    return;
+                }
+                Some(text) if text.starts_with(['-', '+']) && text.len() > 1 => {
+                    let letters = text.get(1..).unwrap_or_default();
+                    rest = after;
+                    for letter in letters.chars() {
+                        if letter == 'o' {
+                            let named = rest.first().and_then(Argument::literal);
+                            if !named.is_some_and(|name| SET_NAMES.contains(&name)) {
+                                self.unresolved("an option of the shell is changed", first.span);
+                            }
+                            rest = rest.get(1..).unwrap_or_default();
+                        } else if !SET_LETTERS.contains(letter) {
+                            self.unresolved("an option of the shell is changed", first.span);
+                        }
+                    }
+                }
+                Some(_) => break,
+                None => {
+                    if first.many || first.text.may_be_option() {
+                        self.unresolved("an option of the shell may be changed", first.span);
+                    }
+                    break;
+                }
+            }
+        }
+        if !rest.is_empty() {
+            self.set_positional(state, rest);
+        }
+    }
+
+    fn set_positional(&mut self, state: &mut State, arguments: &[Argument]) {
+        let known: Option<Vec<Text>> = arguments
+            .iter()
+            .map(|argument| (!argument.many && !argument.text.has_glob()).then(|| argument.text.clone()))
+            .collect();
+        state.positional = known.map(Rc::new);
+    }
+}
+
+/// Whether an argument of `alias`, `hash` or `enable` gives a name another meaning.
+fn renames(argument: &Argument) -> bool {
+    argument.literal().is_none_or(|text| text.contains('=') || matches!(text, "-p" | "-f" | "-n" | "-d"))
+}

@@ -1,0 +1,332 @@
+//! The effects of a program, by its model.
+
+use super::{Walker, nested::Inner, simple::is_name};
+use crate::{
+    effect::{EffectKind, Target},
+    model::{
+        Model,
+        argv::{Given, Reading},
+        token::{Arity, Deed, Kind, OperandKind},
+    },
+    risk::RiskKind,
+    span::Span,
+    state::{Places, State},
+    surroundings::join,
+    value::{Argument, Text},
+};
+
+/// Folders that hold other people's repositories.
+const FOREIGN: &[&str] = &[".git", "node_modules", "vendor", "third_party", "third-party", "submodules", "external", "deps", "target", "dist", "build"];
+
+/// What is gathered while one program is judged.
+pub(super) struct Case<'a> {
+    pub name: &'a str,
+    /// Where its relative paths start.
+    pub state: State,
+    /// Scripts in other languages, in order.
+    pub scripts: Vec<(Kind, Argument)>,
+    /// Commands inside.
+    pub inner: Vec<Inner>,
+    /// Files edited in place.
+    pub edited: Vec<String>,
+}
+
+impl Walker<'_> {
+    /// Judges a known program and follows the commands inside it.
+    pub(super) fn judge(&mut self, state: &State, name: &str, model: &'static Model, arguments: &[Argument], span: Span) {
+        let reading = Reading::new(model, arguments.get(1..).unwrap_or_default());
+        let mut case =
+            Case { name, state: state.clone(), scripts: Vec::new(), inner: Vec::new(), edited: Vec::new() };
+        if !reading.info {
+            self.conduct(&mut case, &reading, span);
+        }
+        let normal = normalise(name, &reading);
+        let hardened = reading.models.iter().any(|model| model.entry.conduct.hardened);
+        let innermost = reading.model();
+        let exits = reading.models.iter().rev().find(|model| !model.entry.exits.is_empty());
+        let exits = exits.map(|model| {
+            let known = model.entry.exits.iter();
+            known.filter_map(|(code, meaning)| Some((code.parse().ok()?, meaning.clone()))).collect()
+        });
+        let plain = innermost.is_some_and(|model| is_plain(model, arguments));
+        let part = self.part(arguments, normal, span);
+        part.hardened = hardened;
+        part.plain = plain;
+        part.exits = exits.unwrap_or_default();
+        for inner in std::mem::take(&mut case.inner) {
+            self.inner_command(state, inner, name, span);
+        }
+    }
+
+    fn conduct(&mut self, case: &mut Case<'_>, reading: &Reading<'_>, span: Span) {
+        let Some(innermost) = reading.model() else { return };
+        for doubt in &reading.doubts {
+            if !(doubt.data && innermost.is_safe_for_data()) {
+                self.effect(EffectKind::Unknown(doubt.why.clone()), doubt.span);
+            }
+        }
+        for model in &reading.models {
+            let listing = model.entry.conduct.listing.split_whitespace().any(|option| reading.gave(option));
+            if !listing {
+                self.deeds(&model.deeds, case.name, span);
+            }
+        }
+        if reading.operands.is_empty() {
+            self.deeds(&innermost.bare, case.name, span);
+        }
+        // Options that move the tool come first: they decide where its other paths start.
+        for given in &reading.options {
+            if let Some(value) = given.value.as_ref().filter(|_| value_kind(given) == Some(Kind::Dir)) {
+                self.move_tool(case, value);
+            }
+        }
+        if reading.models.iter().any(|model| model.entry.conduct.repository) {
+            self.check_repository(case, span);
+        }
+        for given in &reading.options {
+            self.option(case, reading, given);
+        }
+        if !innermost.entry.conduct.opaque {
+            self.operands(case, reading, innermost);
+        }
+        self.scripts(case, span);
+    }
+
+    fn option(&mut self, case: &mut Case<'_>, reading: &Reading<'_>, given: &Given<'_>) {
+        self.deeds(&given.option.deeds, &given.option.names[0], given.span);
+        match (value_kind(given), &given.value) {
+            (Some(Kind::CommandUntil), None) => {
+                let start = reading.operands.first().and_then(Argument::literal).filter(|text| !text.starts_with('-'));
+                let data = start.unwrap_or(".").to_owned();
+                let found = given.option.names.iter().any(|name| name.starts_with("--")).then_some(String::new());
+                case.inner.push(Inner::command(reading, &given.command, found.unwrap_or(data)));
+            }
+            (Some(kind), Some(value)) => self.kind(case, kind, value),
+            _ => {}
+        }
+        let jq = reading.model().is_some_and(|model| model.operands.iter().any(|operand| operand.kind == Kind::Jq));
+        let leaves = matches!(value_kind(given), Some(Kind::Read | Kind::Config | Kind::Exec));
+        if jq && leaves {
+            self.risk(RiskKind::JqDanger, "jq is given files or code by a flag", given.span);
+        }
+    }
+
+    fn operands(&mut self, case: &mut Case<'_>, reading: &Reading<'_>, model: &Model) {
+        let overrides: Vec<&Vec<OperandKind>> =
+            reading.options.iter().filter_map(|given| given.option.operands.as_ref()).collect();
+        let supplied = reading.options.iter().any(|given| given.option.supplies);
+        if overrides.is_empty() {
+            let kinds = model.operands.get(usize::from(supplied)..).unwrap_or_default();
+            self.place_operands(case, reading, kinds);
+        }
+        for kinds in overrides {
+            self.place_operands(case, reading, kinds);
+        }
+    }
+
+    fn place_operands(&mut self, case: &mut Case<'_>, reading: &Reading<'_>, kinds: &[OperandKind]) {
+        let mut at = 0;
+        for (index, operand) in reading.operands.iter().enumerate() {
+            let rest = reading.operands.get(index..).unwrap_or_default();
+            while kinds.get(at).is_some_and(|kind| kind.kind == Kind::Assign && !sets(operand)) {
+                at += 1;
+            }
+            let Some(kind) = kinds.get(at) else {
+                let why = format!("`{}` is an operand nobody expects", operand.shown());
+                self.effect(EffectKind::Unknown(why), operand.span);
+                return;
+            };
+            match kind.kind {
+                Kind::Command => {
+                    case.inner.push(Inner::command(reading, rest, String::new()));
+                    return;
+                }
+                Kind::Shell if kind.many => {
+                    case.inner.push(Inner::joined(rest));
+                    return;
+                }
+                Kind::Shell => {
+                    let positional = reading.operands.get(index + 2..).unwrap_or_default();
+                    case.inner.push(Inner::shell(operand, positional));
+                }
+                _ if operand.many => {
+                    for later in kinds.get(at..).unwrap_or_default() {
+                        self.kind(case, later.kind, operand);
+                    }
+                    continue;
+                }
+                other => self.kind(case, other, operand),
+            }
+            if !kind.many {
+                at += 1;
+            }
+        }
+        let takes_command = kinds.get(at).is_some_and(|kind| kind.kind == Kind::Command);
+        if takes_command && reading.model().is_some_and(|model| model.entry.nesting.appends) {
+            case.inner.push(Inner::command(reading, &[Argument::known("echo", Span::default())], String::new()));
+        }
+    }
+
+    /// The effect of a value or operand of this kind.
+    fn kind(&mut self, case: &mut Case<'_>, kind: Kind, argument: &Argument) {
+        let (text, span) = (&argument.text, argument.span);
+        let stream = argument.literal() == Some("-");
+        match kind {
+            Kind::Text | Kind::Dir => {}
+            Kind::Read if stream => {}
+            Kind::Read => {
+                let state = case.state.clone();
+                self.read_file(&state, text, span);
+            }
+            Kind::Write if stream => {}
+            Kind::Write => self.changes(case, text, span, EffectKind::Write),
+            Kind::Delete => self.changes(case, text, span, EffectKind::Delete),
+            Kind::Edit => {
+                case.edited.extend(self.targets(&case.state.cwd, text).iter().map(ToString::to_string));
+                self.changes(case, text, span, EffectKind::Write);
+            }
+            Kind::Exec => {
+                self.risk(RiskKind::CodeExecution, &format!("runs `{}`", argument.shown()), span);
+                self.effect(EffectKind::Execute(format!("`{}`", argument.shown())), span);
+            }
+            Kind::Shell => case.inner.push(Inner::shell(argument, &[])),
+            Kind::Command | Kind::CommandUntil => {
+                self.effect(EffectKind::Unknown(format!("`{}` is a command of its own", argument.shown())), span);
+            }
+            Kind::Sed | Kind::Awk | Kind::Jq => case.scripts.push((kind, argument.clone())),
+            Kind::Assign => {
+                let (name, value) = text.prefix().split_once('=').unwrap_or((text.prefix(), ""));
+                let value = if argument.literal().is_some() { Text::known(value) } else { text.clone() };
+                self.effect_of_setting(name, &value, span);
+            }
+            Kind::Host => {
+                let host = argument.literal().map(str::to_owned);
+                self.effect(EffectKind::Network { host, sends: false }, span);
+            }
+            Kind::Config => {
+                let why = format!("`{}` points {} at other code or another place", argument.shown(), case.name);
+                self.effect(EffectKind::Unknown(why), span);
+            }
+            Kind::Plus if text.prefix().starts_with('+') => {}
+            Kind::Name if argument.literal().is_some_and(|text| !text.contains('=')) => {}
+            Kind::Plus | Kind::Name => {
+                self.effect(EffectKind::Unknown(format!("`{}` sets something", argument.shown())), span);
+            }
+        }
+    }
+
+    fn changes(&mut self, case: &Case<'_>, text: &Text, span: Span, kind: fn(Target) -> EffectKind) {
+        for target in self.targets(&case.state.cwd, text) {
+            if !self.device(&target, true, span) {
+                self.effect(kind(target), span);
+            }
+        }
+    }
+
+    /// `git -C folder` and the like.
+    fn move_tool(&mut self, case: &mut Case<'_>, folder: &Argument) {
+        case.state.cwd = match (folder.literal(), &case.state.cwd) {
+            (Some(path), Places::OneOf(places)) => {
+                Places::OneOf(places.iter().map(|place| join(place, path)).collect())
+            }
+            _ => Places::Unknown,
+        };
+        match case.state.cwd.clone() {
+            Places::OneOf(places) => {
+                for place in places {
+                    self.effect(EffectKind::Read(Target::Path(place)), folder.span);
+                }
+            }
+            Places::Unknown => {
+                self.effect(EffectKind::Unknown("it works in a folder that is not known".to_owned()), folder.span);
+            }
+        }
+    }
+
+    /// A tool that obeys a repository's configuration may only stand in the trusted one.
+    fn check_repository(&mut self, case: &Case<'_>, span: Span) {
+        let trusted = match &case.state.cwd {
+            Places::OneOf(places) => places.iter().all(|place| {
+                let root = self.surroundings.roots.iter().find(|root| crate::surroundings::within(place, root));
+                root.and_then(|root| place.strip_prefix(root.as_str()))
+                    .is_some_and(|below| !below.split('/').any(|part| FOREIGN.contains(&part)))
+            }),
+            Places::Unknown => false,
+        };
+        if !trusted {
+            let why = format!("{} would obey a repository that is not the trusted one", case.name);
+            self.effect(EffectKind::Unknown(why), span);
+        }
+    }
+
+    fn deeds(&mut self, deeds: &[Deed], what: &str, span: Span) {
+        for deed in deeds {
+            let effect = match deed {
+                Deed::Recurse => {
+                    self.confine("it reads whole folders", span);
+                    continue;
+                }
+                Deed::Write => EffectKind::Write(Target::Unknown),
+                Deed::Delete => EffectKind::Delete(Target::Unknown),
+                Deed::Tamper => {
+                    self.risk(RiskKind::FileSystemTampering, &format!("`{what}` destroys or overwrites in bulk"), span);
+                    EffectKind::Tamper
+                }
+                Deed::Network => EffectKind::Network { host: None, sends: false },
+                Deed::Send => {
+                    self.risk(RiskKind::NetworkExfiltration, &format!("`{what}` sends data out"), span);
+                    EffectKind::Network { host: None, sends: true }
+                }
+                Deed::Listen => EffectKind::Listen,
+                Deed::Exec => {
+                    self.risk(RiskKind::CodeExecution, &format!("`{what}` runs code"), span);
+                    EffectKind::Execute(format!("code of {what}"))
+                }
+                Deed::Privilege => {
+                    self.risk(RiskKind::PrivilegeEscalation, &format!("`{what}` gains rights"), span);
+                    EffectKind::Privilege
+                }
+                Deed::Process => EffectKind::Process,
+                Deed::System => EffectKind::System,
+                Deed::Environment => EffectKind::Environment(format!("`{what}` shows or sets the environment or credentials")),
+                Deed::Unknown => EffectKind::Unknown(format!("`{what}` can do anything")),
+            };
+            self.effect(effect, span);
+        }
+    }
+}
+
+fn value_kind(given: &Given<'_>) -> Option<Kind> {
+    match given.option.arity {
+        Arity::None => None,
+        Arity::Required(kind) | Arity::Attached(kind) | Arity::Optional(kind) => Some(kind),
+    }
+}
+
+/// `NAME=…`
+fn sets(operand: &Argument) -> bool {
+    operand.text.prefix().split_once('=').is_some_and(|(name, _)| is_name(name)) && !operand.many
+}
+
+fn is_plain(model: &Model, arguments: &[Argument]) -> bool {
+    let mut words = model.entry.conduct.plain.split_whitespace();
+    words.any(|word| word == "always" || arguments.iter().any(|argument| argument.literal() == Some(word)))
+}
+
+/// The argv in one spelling.
+fn normalise(name: &str, reading: &Reading<'_>) -> Vec<String> {
+    let mut normal = vec![name.to_owned()];
+    normal.extend(reading.subcommands.iter().cloned());
+    for given in &reading.options {
+        let longest = given.option.names.iter().max_by_key(|name| name.len());
+        let mut word = longest.cloned().unwrap_or_default();
+        if let Some(value) = &given.value {
+            word.push('=');
+            word.push_str(&value.shown());
+        }
+        normal.push(word);
+        normal.extend(given.command.iter().map(Argument::shown));
+    }
+    normal.extend(reading.operands.iter().map(Argument::shown));
+    normal
+}

@@ -1,0 +1,257 @@
+//! What a loop may change: found in its text before it is followed, so that one pass covers every turn.
+
+use std::collections::BTreeMap;
+
+use super::Walker;
+use crate::{
+    expand::is_number,
+    state::{Function, Places, State, Value},
+    syntax::tree::{
+        Arithmetic, AssignedValue, Command, CommandKind, List, Operation, Parameter, Piece, PieceKind, Simple, Word,
+    },
+    value::{Origin, Text},
+};
+
+/// What the body of a loop assigns.
+#[derive(Debug, Default)]
+struct Changes {
+    /// Names, and whether only numbers are assigned to them.
+    names: BTreeMap<String, bool>,
+    functions: Vec<String>,
+    /// The working directory.
+    place: bool,
+    /// Anything: code that is not in the text runs, or a function is called.
+    everything: bool,
+    /// The positional parameters.
+    positional: bool,
+}
+
+impl Walker<'_> {
+    /// Forgets whatever `lists` may change, so that the state fits every turn of the loop.
+    pub(super) fn widen<'l>(&mut self, state: &mut State, lists: impl IntoIterator<Item = &'l List>) {
+        let mut changes = Changes::default();
+        for list in lists {
+            changes.list(list, state);
+        }
+        changes.apply(state);
+    }
+
+    pub(super) fn widen_arithmetic<'l>(&mut self, state: &mut State, all: impl IntoIterator<Item = &'l Arithmetic>) {
+        let mut changes = Changes::default();
+        for arithmetic in all {
+            changes.arithmetic(arithmetic);
+        }
+        changes.apply(state);
+    }
+}
+
+impl Changes {
+    fn apply(self, state: &mut State) {
+        if self.everything {
+            state.forget_all();
+        }
+        state.split_changed |= self.names.contains_key("IFS");
+        for (name, numeric) in self.names {
+            let was_number = match state.variable(&name) {
+                Some(Value::OneOf(values)) => values.iter().all(is_number),
+                Some(Value::Unset) | None => true,
+                Some(_) => false,
+            };
+            let value = if numeric && was_number {
+                Value::one(Text::plain())
+            } else {
+                Value::Unknown(Origin::Computed)
+            };
+            state.set(&name, value);
+        }
+        for name in self.functions {
+            state.define(&name, Function::Unsure);
+        }
+        if self.place || self.everything {
+            state.cwd = Places::Unknown;
+            state.previous = Places::Unknown;
+            state.stack = std::rc::Rc::new(vec![Places::Unknown]);
+        }
+        if self.positional || self.everything {
+            state.positional = None;
+        }
+    }
+
+    fn assign(&mut self, name: &str, numeric: bool) {
+        let known = self.names.entry(name.to_owned()).or_insert(true);
+        *known &= numeric;
+    }
+
+    fn list(&mut self, list: &List, state: &State) {
+        for item in &list.items {
+            let pipelines = std::iter::once(&item.chain.first).chain(item.chain.rest.iter().map(|(_, next)| next));
+            for pipeline in pipelines {
+                // Stages and background jobs are shells of their own and change nothing here, but
+                // that is worth no exception: forgetting more is always sound.
+                for stage in &pipeline.stages {
+                    self.command(&stage.command, state);
+                }
+            }
+        }
+    }
+
+    fn command(&mut self, command: &Command, state: &State) {
+        match &command.kind {
+            CommandKind::Simple(simple) => self.simple(simple, state),
+            CommandKind::Subshell(_) => {}
+            CommandKind::Group(list) => self.list(list, state),
+            CommandKind::If { branches, otherwise } => {
+                for (condition, body) in branches {
+                    self.list(condition, state);
+                    self.list(body, state);
+                }
+                if let Some(list) = otherwise {
+                    self.list(list, state);
+                }
+            }
+            CommandKind::While { condition, body, .. } => {
+                self.list(condition, state);
+                self.list(body, state);
+            }
+            CommandKind::For { name, words, body } | CommandKind::Select { name, words, body } => {
+                self.assign(name, false);
+                self.assign("REPLY", false);
+                words.iter().flatten().for_each(|word| self.word(word));
+                self.list(body, state);
+            }
+            CommandKind::ForArithmetic { header, body } => {
+                header.iter().for_each(|arithmetic| self.arithmetic(arithmetic));
+                self.list(body, state);
+            }
+            CommandKind::Case { subject, arms } => {
+                self.word(subject);
+                arms.iter().for_each(|arm| self.list(&arm.body, state));
+            }
+            CommandKind::Function { name, .. } => self.functions.push(name.clone()),
+            CommandKind::Arithmetic(arithmetic) => self.arithmetic(arithmetic),
+            // Arithmetic comparisons in a test can assign; `${x:=y}` in its words can too.
+            CommandKind::Test(_) => self.everything |= format!("{:?}", command.kind).contains("Assign("),
+            CommandKind::Coprocess { .. } => self.everything = true,
+        }
+    }
+
+    fn simple(&mut self, simple: &Simple, state: &State) {
+        for assignment in &simple.assignments {
+            let numeric = match &assignment.value {
+                AssignedValue::Scalar(word) => is_numeric_word(word),
+                AssignedValue::Array(_) => false,
+            };
+            self.assign(&assignment.name, numeric && !assignment.append);
+            if let AssignedValue::Scalar(word) = &assignment.value {
+                self.word(word);
+            }
+        }
+        simple.words.iter().for_each(|word| self.word(word));
+        let Some(first) = simple.words.first() else { return };
+        let Some(name) = literal(first) else {
+            self.everything = true;
+            return;
+        };
+        if state.function(&name).is_some() || self.functions.contains(&name) {
+            self.everything = true;
+        }
+        match name.as_str() {
+            "eval" | "source" | "." | "trap" | "command" | "builtin" | "alias" | "shopt" | "enable" | "exec" => {
+                self.everything = true;
+            }
+            "cd" | "pushd" | "popd" => self.place = true,
+            "set" | "shift" => self.positional = true,
+            "read" | "mapfile" | "readarray" | "printf" | "declare" | "typeset" | "local" | "export" | "readonly"
+            | "unset" | "let" | "getopts" | "wait" => {
+                self.assign("REPLY", false);
+                self.assign("MAPFILE", false);
+                self.assign("OPTARG", false);
+                for word in simple.words.iter().skip(1) {
+                    let text = literal_prefix(word);
+                    let names = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+                    names.filter(|name| !name.is_empty()).for_each(|name| self.assign(name, false));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn word(&mut self, word: &Word) {
+        self.pieces(&word.pieces);
+    }
+
+    fn pieces(&mut self, pieces: &[Piece]) {
+        for piece in pieces {
+            match &piece.kind {
+                PieceKind::Double(inner) | PieceKind::Locale(inner) => self.pieces(inner),
+                PieceKind::Arithmetic(arithmetic) => self.arithmetic(arithmetic),
+                PieceKind::Parameter(parameter) => self.parameter(parameter),
+                _ => {}
+            }
+        }
+    }
+
+    fn parameter(&mut self, parameter: &Parameter) {
+        match &parameter.operation {
+            Some(Operation::Assign(_)) => self.assign(&parameter.name, false),
+            Some(Operation::Default(word) | Operation::Alternative(word) | Operation::Error(word)) => self.word(word),
+            Some(Operation::Substring { offset, length }) => {
+                self.arithmetic(offset);
+                length.iter().for_each(|length| self.arithmetic(length));
+            }
+            _ => {}
+        }
+    }
+
+    fn arithmetic(&mut self, arithmetic: &Arithmetic) {
+        for piece in &arithmetic.pieces {
+            if let PieceKind::Literal(text) = &piece.kind {
+                let names = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+                let starts = |name: &&str| name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+                if text.contains('=') || text.contains("++") || text.contains("--") {
+                    names.filter(starts).for_each(|name| self.assign(name, true));
+                }
+            }
+        }
+        self.pieces(&arithmetic.pieces);
+    }
+}
+
+/// Whether a word can only be a number.
+fn is_numeric_word(word: &Word) -> bool {
+    word.pieces.iter().all(|piece| match &piece.kind {
+        PieceKind::Arithmetic(_) => true,
+        PieceKind::Literal(text) => text.bytes().all(|byte| byte.is_ascii_digit()),
+        _ => false,
+    })
+}
+
+/// The text of a word without expansions.
+pub(super) fn literal(word: &Word) -> Option<String> {
+    let mut text = String::new();
+    for piece in &word.pieces {
+        match &piece.kind {
+            PieceKind::Literal(part) | PieceKind::Single(part) | PieceKind::AnsiC(part) => text.push_str(part),
+            PieceKind::Escaped(c) => text.push(*c),
+            PieceKind::Double(inner) => match inner.as_slice() {
+                [] => {}
+                [Piece { kind: PieceKind::Literal(part), .. }] => text.push_str(part),
+                _ => return None,
+            },
+            _ => return None,
+        }
+    }
+    (!text.contains(['*', '?', '{', '['])).then_some(text)
+}
+
+fn literal_prefix(word: &Word) -> String {
+    let mut text = String::new();
+    for piece in &word.pieces {
+        match &piece.kind {
+            PieceKind::Literal(part) | PieceKind::Single(part) | PieceKind::AnsiC(part) => text.push_str(part),
+            PieceKind::Double(inner) => text.push_str(&literal_prefix(&Word { pieces: inner.clone(), span: word.span })),
+            _ => break,
+        }
+    }
+    text
+}

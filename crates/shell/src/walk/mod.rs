@@ -1,0 +1,289 @@
+//! Following a script through its syntax tree, as the shell would run it, on all ways at once.
+
+mod builtins;
+mod compound;
+mod conditional;
+mod judge;
+mod loops;
+mod nested;
+mod redirect;
+mod simple;
+
+use crate::{
+    analysis::{Analysis, InPlaceEdit, Part, Unresolved, Via},
+    effect::{Effect, EffectKind, Target},
+    risk::{Risk, RiskKind},
+    span::Span,
+    state::{Places, State},
+    surroundings::{Surroundings, join},
+    syntax::{self, tree::List},
+    value::{Argument, Origin, Stretch, Text},
+};
+
+/// How many simple commands are followed.
+const MOST_PARTS: usize = 4096;
+/// How deep calls and substitutions may nest.
+const MOST_DEPTH: usize = 24;
+
+/// The walk over one text.
+pub(crate) struct Walker<'s> {
+    pub(crate) surroundings: &'s Surroundings<'s>,
+    parts: Vec<Part>,
+    risks: Vec<Risk>,
+    unresolved: Vec<Unresolved>,
+    confined: Vec<Unresolved>,
+    hints: Vec<String>,
+    edits: Vec<InPlaceEdit>,
+    /// Effects of expansions and redirections that no part has taken yet.
+    pending: Vec<Effect>,
+    /// How what is being followed came to be run.
+    via: Via,
+    depth: usize,
+    /// Set while code from an argument is followed: its spans mean nothing in the text.
+    within: Option<Span>,
+    /// States at `return`, to be joined where the function ends.
+    returns: Vec<State>,
+    /// Names declared local in the functions being followed.
+    locals: Vec<String>,
+    /// The script as a whole has become too large.
+    exhausted: bool,
+}
+
+/// The states after a command: when it succeeded and when it failed.
+pub(crate) struct Outcome {
+    success: State,
+    /// None when it makes no difference.
+    failure: Option<State>,
+}
+
+impl Outcome {
+    fn same(state: State) -> Self {
+        Self { success: state, failure: None }
+    }
+
+    fn failed(&self) -> &State {
+        self.failure.as_ref().unwrap_or(&self.success)
+    }
+
+    /// What holds afterwards, whichever it was.
+    fn merged(self) -> State {
+        let mut state = self.success;
+        if let Some(failure) = &self.failure {
+            state.merge(failure);
+        }
+        state
+    }
+}
+
+impl<'s> Walker<'s> {
+    pub(crate) fn new(surroundings: &'s Surroundings<'s>) -> Self {
+        Self {
+            surroundings,
+            parts: Vec::new(),
+            risks: Vec::new(),
+            unresolved: Vec::new(),
+            confined: Vec::new(),
+            hints: Vec::new(),
+            edits: Vec::new(),
+            pending: Vec::new(),
+            via: Via::Line,
+            depth: 0,
+            within: None,
+            returns: Vec::new(),
+            locals: Vec::new(),
+            exhausted: false,
+        }
+    }
+
+    /// Follows a whole text.
+    pub(crate) fn run(mut self, text: &str) -> Analysis {
+        let parsed = syntax::parse(text);
+        if let Some(error) = parsed.error {
+            self.risk(RiskKind::MalformedTokens, &error.message, error.span);
+            self.unresolved(&error.message, error.span);
+        }
+        let state = self.list(State::new(&self.surroundings.cwd), &parsed.list).merged();
+        self.flush(Span::new(0, text.len()));
+        let cwd = match &state.cwd {
+            Places::OneOf(places) => places.first().filter(|_| places.len() == 1).cloned(),
+            Places::Unknown => None,
+        };
+        let mut parts: Vec<Part> = Vec::with_capacity(self.parts.len());
+        self.parts.sort_by_key(|part| (part.span.start, part.depth));
+        for part in self.parts {
+            if parts.last() != Some(&part) {
+                parts.push(part);
+            }
+        }
+        self.risks.sort_by_key(|risk| (risk.span, risk.kind));
+        self.risks.dedup();
+        self.unresolved.dedup();
+        self.confined.dedup();
+        Analysis {
+            parts,
+            risks: self.risks,
+            unresolved: self.unresolved,
+            confined: self.confined,
+            hints: self.hints,
+            edits: self.edits,
+            cwd,
+        }
+    }
+
+    /// The span to report: the argument's while code from an argument is followed.
+    pub(crate) fn at(&self, span: Span) -> Span {
+        self.within.unwrap_or(span)
+    }
+
+    pub(crate) fn unresolved(&mut self, why: &str, span: Span) {
+        let span = self.at(span);
+        // The first few say all there is to say; a hostile text could have thousands.
+        if self.unresolved.len() < 64 {
+            self.unresolved.push(Unresolved { why: why.to_owned(), span });
+        }
+    }
+
+    pub(crate) fn risk(&mut self, kind: RiskKind, detail: &str, span: Span) {
+        let span = self.at(span);
+        if self.risks.len() < 256 {
+            self.risks.push(Risk { kind, detail: detail.to_owned(), span });
+        }
+    }
+
+    /// Notes that the command is harmless only where sensitive files are hidden.
+    fn confine(&mut self, why: &str, span: Span) {
+        let span = self.at(span);
+        if self.confined.len() < 64 {
+            self.confined.push(Unresolved { why: why.to_owned(), span });
+        }
+    }
+
+    fn effect(&mut self, kind: EffectKind, span: Span) {
+        let span = self.at(span);
+        self.pending.push(Effect { kind, span });
+    }
+
+    pub(crate) fn reads_environment(&mut self, name: &str, span: Span) {
+        self.effect(EffectKind::Environment(format!("uses the environment variable {name}")), span);
+    }
+
+    /// Effects that no command took become a part of their own.
+    fn flush(&mut self, span: Span) {
+        if !self.pending.is_empty() {
+            let effects = std::mem::take(&mut self.pending);
+            self.record(Part {
+                span: self.at(span),
+                argv: Vec::new(),
+                normal: Vec::new(),
+                via: self.via.clone(),
+                depth: self.depth,
+                effects,
+                hardened: false,
+                plain: false,
+                exits: Vec::new(),
+            });
+        }
+    }
+
+    fn record(&mut self, part: Part) {
+        if self.parts.len() < MOST_PARTS {
+            self.parts.push(part);
+        } else if !self.exhausted {
+            self.exhausted = true;
+            self.unresolved("more commands than are followed", part.span);
+        }
+    }
+
+    /// Follows something deeper; refuses beyond the limit.
+    fn deeper<T>(&mut self, via: Via, span: Span, follow: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        if self.depth >= MOST_DEPTH || self.exhausted {
+            self.unresolved("nested too deeply to follow", span);
+            return None;
+        }
+        let pending = std::mem::take(&mut self.pending);
+        let before = std::mem::replace(&mut self.via, via);
+        self.depth += 1;
+        let result = follow(self);
+        self.flush(span);
+        self.depth -= 1;
+        self.via = before;
+        self.pending = pending;
+        Some(result)
+    }
+
+    /// A command substitution; gives what is known of its output.
+    pub(crate) fn substitution(&mut self, state: &State, list: &List, span: Span) -> Text {
+        self.inner(state, list, span);
+        let single = matches!(list.items.as_slice(), [item] if item.chain.rest.is_empty());
+        if single && self.parts.last().is_some_and(|part| part.plain && part.depth == self.depth + 1) {
+            Text::plain()
+        } else {
+            Text::unknown(Origin::Output)
+        }
+    }
+
+    pub(crate) fn process_substitution(&mut self, state: &State, list: &List, _output: bool, span: Span) {
+        self.inner(state, list, span);
+    }
+
+    fn inner(&mut self, state: &State, list: &List, span: Span) {
+        let before = self.parts.len();
+        let doubts = self.unresolved.len();
+        self.deeper(Via::Substitution, span, |walker| walker.list(state.clone(), list));
+        let inside = self.parts.get(before..).unwrap_or_default();
+        if self.unresolved.len() > doubts || !inside.iter().all(Part::only_reads) {
+            self.risk(RiskKind::DangerousSubstitution, "the substitution does more than read", span);
+        }
+        self.hint(before);
+    }
+
+    /// Remembers the words of the parts from `before` on: they decide what others read.
+    fn hint(&mut self, before: usize) {
+        let words = self.parts.get(before..).unwrap_or_default().iter().flat_map(|part| &part.argv);
+        let words: Vec<String> = words.map(|argument| argument.text.shown()).take(256).collect();
+        self.hints.extend(words);
+    }
+
+    /// The files a text names, for each place the shell may stand in.
+    fn targets(&self, places: &Places, text: &Text) -> Vec<Target> {
+        if text.origin().is_some() {
+            return vec![Target::Unknown];
+        }
+        let mut pattern = String::new();
+        let mut escapes = false;
+        let mut open = false;
+        for stretch in text.stretches() {
+            match stretch {
+                Stretch::Known(known) => {
+                    // Behind a pattern, dots could lead anywhere.
+                    escapes |= open && known.contains("..");
+                    pattern.push_str(known);
+                }
+                Stretch::Glob(glob) => {
+                    open = true;
+                    pattern.push_str(glob);
+                }
+                Stretch::Plain | Stretch::Unknown(_) => {
+                    open = true;
+                    pattern.push('*');
+                }
+            }
+        }
+        if escapes {
+            return vec![Target::Unknown];
+        }
+        let make = |base: &str| {
+            let path = join(base, &pattern);
+            if open { Target::Pattern(path) } else { Target::Path(path) }
+        };
+        match places {
+            _ if pattern.starts_with('/') => vec![make("/")],
+            Places::OneOf(places) => places.iter().map(|place| make(place)).collect(),
+            Places::Unknown => vec![Target::Unknown],
+        }
+    }
+
+    fn argument(&self, text: Text, span: Span) -> Argument {
+        Argument { text, many: false, disguised: false, span: self.at(span) }
+    }
+}

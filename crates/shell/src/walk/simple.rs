@@ -1,0 +1,312 @@
+//! Simple commands: assignments, words, and what the first word stands for.
+
+use super::{Outcome, Walker, loops::literal};
+use crate::{
+    analysis::Part,
+    effect::EffectKind,
+    expand,
+    model,
+    risk::RiskKind,
+    span::Span,
+    state::{Function, State, Value},
+    surroundings::join,
+    syntax::tree::{AssignedValue, Assignment, PieceKind, Redirect, Simple, Word},
+    value::{Argument, Origin, Stretch, Text},
+    variables,
+};
+
+/// How many argument lists one command may have before it counts as unknown.
+const MOST_LISTS: usize = 64;
+/// Folders whose programs are taken for the well-known ones.
+const SYSTEM: &[&str] = &["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/homebrew/bin"];
+/// Builtins whose arguments are expanded like assignments.
+const DECLARING: &[&str] = &["declare", "typeset", "local", "export", "readonly"];
+
+/// Where a name is looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lookup {
+    /// Functions, builtins, programs: what the shell does.
+    Shell,
+    /// Builtins and programs: behind `command`.
+    NoFunctions,
+    /// Programs: behind `xargs`, `env`, `find -exec`.
+    Program,
+}
+
+impl Walker<'_> {
+    pub(super) fn simple(&mut self, mut state: State, simple: &Simple, redirects: &[Redirect], span: Span) -> Outcome {
+        let lists = self.argument_lists(&mut state, simple, span);
+        self.redirects(&mut state, redirects);
+        let first_name = simple.words.first().and_then(literal).unwrap_or_default();
+        if simple.words.is_empty() {
+            for assignment in &simple.assignments {
+                self.assign(&mut state, assignment);
+            }
+            self.flush(span);
+            return Outcome::same(state);
+        }
+        let mut temporary = Vec::new();
+        for assignment in &simple.assignments {
+            self.prefix_assignment(&mut state, assignment, &first_name);
+            temporary.push(assignment.name.clone());
+        }
+        let words = simple.words.iter().fold(simple.words[0].span, |span, word| span.to(word.span));
+        let mut merged: Option<Outcome> = None;
+        for arguments in lists {
+            let mut start = state.clone();
+            if !temporary.is_empty() {
+                // Builtins and functions see the assignments while they run; afterwards they are gone.
+                start.forget(temporary.iter().cloned());
+            }
+            let outcome = self.dispatch(start, &arguments, Lookup::Shell, words);
+            merged = Some(match merged {
+                None => outcome,
+                Some(mut before) => {
+                    let mut failure = before.failed().clone();
+                    failure.merge(outcome.failed());
+                    before.success.merge(&outcome.success);
+                    Outcome { success: before.success, failure: Some(failure) }
+                }
+            });
+        }
+        self.flush(span);
+        let mut outcome = merged.unwrap_or_else(|| Outcome::same(state.clone()));
+        if !temporary.is_empty() {
+            restore(&mut outcome.success, &state, &temporary);
+            if let Some(failure) = &mut outcome.failure {
+                restore(failure, &state, &temporary);
+            }
+        }
+        outcome
+    }
+
+    /// The argument lists the words can become.
+    fn argument_lists(&mut self, state: &mut State, simple: &Simple, span: Span) -> Vec<Vec<Argument>> {
+        let declaring = simple.words.first().and_then(literal).is_some_and(|name| DECLARING.contains(&name.as_str()));
+        let mut lists: Vec<Vec<Argument>> = vec![Vec::new()];
+        for (at, word) in simple.words.iter().enumerate() {
+            let ways = if declaring && at > 0 && is_assignment(word) {
+                let texts = self.text(state, word);
+                texts.into_iter().map(|text| vec![self.argument(text, word.span)]).collect()
+            } else {
+                self.expand(state, word)
+            };
+            if lists.len() * ways.len() > MOST_LISTS {
+                self.unresolved("a command has too many argument lists to follow", span);
+                return vec![vec![Argument::any(Origin::Computed, self.at(span))]];
+            }
+            lists = lists.iter().flat_map(|list| ways.iter().map(move |way| [list.as_slice(), way].concat())).collect();
+        }
+        lists
+    }
+
+    /// An assignment that stays.
+    fn assign(&mut self, state: &mut State, assignment: &Assignment) {
+        let value = match &assignment.value {
+            AssignedValue::Scalar(word) => {
+                let texts = self.text(state, word);
+                match texts.iter().find_map(Text::origin) {
+                    Some(origin) if texts.iter().all(|text| text.stretches() == [Stretch::Unknown(origin)]) => {
+                        Value::Unknown(if origin == Origin::Environment { Origin::Computed } else { origin })
+                    }
+                    _ => Value::OneOf(texts),
+                }
+            }
+            AssignedValue::Array(words) => self.array(state, words),
+        };
+        let only = match &value {
+            Value::OneOf(texts) => texts.first().filter(|_| texts.len() == 1).cloned(),
+            _ => None,
+        };
+        self.check_assignment(state, &assignment.name, only.as_ref(), assignment.span);
+        let partial = assignment.subscript.is_some() || assignment.append;
+        if let Some(subscript) = &assignment.subscript {
+            self.arithmetic(state, subscript);
+        }
+        let value = if partial { Value::Unknown(Origin::Computed) } else { value };
+        state.set(&assignment.name, value);
+    }
+
+    fn array(&mut self, state: &mut State, words: &[Word]) -> Value {
+        let mut items = Vec::new();
+        let mut known = true;
+        for word in words {
+            let indexed = matches!(word.pieces.first().map(|piece| &piece.kind), Some(PieceKind::Literal(text)) if text.starts_with('['));
+            let ways = self.expand(state, word);
+            match ways.as_slice() {
+                [arguments] if !indexed && arguments.iter().all(|argument| !argument.many && !argument.text.has_glob()) => {
+                    items.extend(arguments.iter().map(|argument| argument.text.clone()));
+                }
+                _ => known = false,
+            }
+            if indexed {
+                self.unresolved("an array with subscripts", word.span);
+            }
+        }
+        if known { Value::Array(items) } else { Value::Unknown(Origin::Computed) }
+    }
+
+    /// Notes what setting a variable of the shell can do to later commands.
+    pub(crate) fn check_assignment(&mut self, state: &mut State, name: &str, _value: Option<&Text>, span: Span) {
+        if name == "IFS" {
+            state.split_changed = true;
+            self.risk(RiskKind::IfsInjection, "IFS is changed", span);
+        }
+        if variables::is_number(name) || matches!(name, "_" | "DIRSTACK" | "FUNCNAME" | "PIPESTATUS") {
+            self.unresolved(&format!("{name} keeps a value of its own"), span);
+        }
+        if variables::steers(name) {
+            self.effect(EffectKind::Environment(format!("sets {name}, which steers other programs")), span);
+        }
+    }
+
+    /// An assignment before a command.
+    fn prefix_assignment(&mut self, state: &mut State, assignment: &Assignment, program: &str) {
+        let text = match &assignment.value {
+            AssignedValue::Scalar(word) => self.one_text(state, word),
+            AssignedValue::Array(words) => {
+                self.array(state, words);
+                Text::unknown(Origin::Computed)
+            }
+        };
+        if let Some(subscript) = &assignment.subscript {
+            self.arithmetic(state, subscript);
+        }
+        let name = assignment.name.as_str();
+        if name == "IFS" && matches!(program, "read" | "mapfile" | "readarray") {
+            return;
+        }
+        self.effect_of_setting(name, &text, assignment.span);
+        if name == "IFS" {
+            self.risk(RiskKind::IfsInjection, "IFS is changed", assignment.span);
+        }
+    }
+
+    /// The effect of putting a variable into the environment of a program.
+    pub(super) fn effect_of_setting(&mut self, name: &str, value: &Text, span: Span) {
+        let plain = value.literal().is_some_and(|value| !value.contains('/'));
+        if !(variables::is_harmless_to_set(name) && plain) {
+            self.effect(EffectKind::Environment(format!("sets {name} for the program")), span);
+        }
+    }
+
+    /// Follows one argument list.
+    pub(super) fn dispatch(&mut self, state: State, arguments: &[Argument], lookup: Lookup, span: Span) -> Outcome {
+        let Some(first) = arguments.first() else { return Outcome::same(state) };
+        let Some(name) = first.literal().filter(|name| !name.is_empty()).map(str::to_owned) else {
+            return self.unknown_command(state, arguments, span);
+        };
+        if lookup == Lookup::Shell {
+            match state.function(&name).cloned() {
+                Some(Function::Defined(body)) => {
+                    self.part(arguments, Vec::new(), span);
+                    return self.call(state, &name, &body, arguments.get(1..).unwrap_or_default());
+                }
+                Some(Function::Unsure) => {
+                    self.unresolved(&format!("`{name}` may be a function"), span);
+                    self.effect(EffectKind::Unknown(format!("`{name}` may be a function")), span);
+                    self.part(arguments, Vec::new(), span);
+                    return Outcome::same(state);
+                }
+                None => {}
+            }
+        }
+        let bare = match name.rsplit_once('/') {
+            None => name.as_str(),
+            Some((folder, program)) if SYSTEM.contains(&folder) && join("/", &name) == name => program,
+            Some(_) => {
+                self.effect(EffectKind::Execute(format!("the program {name}")), span);
+                self.part(arguments, vec![name.clone()], span);
+                return Outcome::same(state);
+            }
+        };
+        let outcome = if lookup == Lookup::Program || name.contains('/') {
+            Err(state)
+        } else {
+            self.builtin(state, bare, arguments, span)
+        };
+        match outcome {
+            Ok(outcome) => outcome,
+            Err(state) => {
+                let model = model::find(bare).filter(|_| lookup != Lookup::Program || !model::is_builtin_only(bare));
+                match model {
+                    Some(model) => self.judge(&state, bare, model, arguments, span),
+                    None => {
+                        self.effect(EffectKind::Unknown(format!("`{bare}` is not a known program")), first.span);
+                        self.part(arguments, vec![bare.to_owned()], span);
+                    }
+                }
+                Outcome::same(state)
+            }
+        }
+    }
+
+    fn unknown_command(&mut self, state: State, arguments: &[Argument], span: Span) -> Outcome {
+        let Some(first) = arguments.first() else { return Outcome::same(state) };
+        if first.text.origin().is_some() {
+            self.risk(RiskKind::DangerousVariables, "the command itself is not known", first.span);
+        }
+        self.unresolved("the command itself is not known", first.span);
+        self.effect(EffectKind::Unknown(format!("`{}` could be any command", first.shown())), first.span);
+        self.part(arguments, Vec::new(), span);
+        Outcome::same(state)
+    }
+
+    /// Records a part with the effects gathered so far.
+    pub(super) fn part(&mut self, arguments: &[Argument], normal: Vec<String>, span: Span) -> &mut Part {
+        let effects = std::mem::take(&mut self.pending);
+        let harmful = !effects.iter().all(|effect| effect.kind.is_read());
+        for (at, argument) in arguments.iter().enumerate() {
+            let named = at == 0 || argument.text.prefix().starts_with('-') || normal.get(at).map(String::as_str) == argument.literal();
+            if harmful && argument.disguised && (at == 0 || argument.text.prefix().starts_with('-') || (at == 1 && named)) {
+                let detail = format!("`{}` is spelt so that it does not show", argument.shown());
+                self.risk(RiskKind::ObfuscatedFlags, &detail, argument.span);
+            }
+        }
+        let part = Part {
+            span: self.at(span),
+            argv: arguments.to_vec(),
+            normal,
+            via: self.via.clone(),
+            depth: self.depth,
+            effects,
+            hardened: false,
+            plain: false,
+            exits: Vec::new(),
+        };
+        self.record(part);
+        // A full list keeps its last part; touching that one is harmless, the text is unresolved.
+        if self.parts.is_empty() {
+            self.exhausted = true;
+        }
+        let last = self.parts.len().saturating_sub(1);
+        &mut self.parts[last]
+    }
+}
+
+fn restore(state: &mut State, before: &State, names: &[String]) {
+    for name in names {
+        match before.variable(name) {
+            Some(value) => state.set(name, value.clone()),
+            None => state.set(name, Value::Unknown(Origin::Environment)),
+        }
+    }
+}
+
+/// `name=…` or `name+=…` as an argument of a declaring builtin.
+fn is_assignment(word: &Word) -> bool {
+    let Some(PieceKind::Literal(text)) = word.pieces.first().map(|piece| &piece.kind) else { return false };
+    let Some((name, _)) = text.split_once('=') else { return false };
+    is_name(name.trim_end_matches('+'))
+}
+
+/// Whether a text can be the name of a variable.
+pub(super) fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// Whether a text is known to be some number.
+pub(super) fn is_numeric(text: &Text) -> bool {
+    expand::is_number(text)
+}
