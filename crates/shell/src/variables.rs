@@ -49,9 +49,22 @@ pub(crate) fn is_number(name: &str) -> bool {
     NUMBERS.contains(&name)
 }
 
-/// Whether its value may be shown.
+/// Words in names whose values are secrets more often than not.
+const SECRETS: &[&str] = &[
+    "AUTH", "CERT", "CONN", "COOKIE", "CRED", "DSN", "JWT", "KEY", "PASS", "PRIVATE", "PROXY", "PWD", "SALT", "SECRET", "SESSION", "SIGN",
+    "TOKEN", "URI", "URL", "WEBHOOK",
+];
+
+/// Whether its value may be shown. Names in small letters are the script's own, not the environment's.
 pub(crate) fn is_harmless_to_read(name: &str) -> bool {
-    READABLE.contains(&name) || name.starts_with("LC_") || is_number(name)
+    let own = !name.contains(|c: char| c.is_ascii_uppercase()) && !looks_secret(name);
+    READABLE.contains(&name) || name.starts_with("LC_") || is_number(name) || own
+}
+
+/// Whether the name says that the value is a secret.
+pub(crate) fn looks_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    SECRETS.iter().any(|word| name.contains(word))
 }
 
 /// Whether it may be given to a program. Values with a slash are refused by the caller: a locale

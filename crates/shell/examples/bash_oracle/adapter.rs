@@ -92,14 +92,16 @@ fn show(argument: &Argument) -> String {
 /// Whether `arguments` could have become `words`.
 fn matches(arguments: &[Argument], words: &[String]) -> bool {
     let Some((first, rest)) = arguments.split_first() else { return words.is_empty() };
-    if first.many {
-        // Unknown text is split at blanks, so its neighbours end up in any of the words; a pattern is not.
-        let unknown = first.text.stretches().iter().any(|stretch| matches!(stretch, Stretch::Unknown(_)));
-        let run = words.iter().take_while(|word| unknown || fits(&first.text, word)).count();
-        return (0..=run).any(|taken| matches(rest, words.get(taken..).unwrap_or_default()));
+    let holds = |wanted: fn(&Stretch) -> bool| first.text.stretches().iter().any(wanted);
+    if !first.many && !holds(|stretch| matches!(stretch, Stretch::Glob(_))) {
+        let Some((word, others)) = words.split_first() else { return false };
+        return fits(&first.text, word) && matches(rest, others);
     }
-    let Some((word, others)) = words.split_first() else { return false };
-    fits(&first.text, word) && matches(rest, others)
+    // Unknown text is split at blanks, so its neighbours end up in any of the words; a pattern is not.
+    let unknown = first.many && holds(|stretch| matches!(stretch, Stretch::Unknown(_)));
+    let run = words.iter().take_while(|word| unknown || fits(&first.text, word)).count();
+    let least = usize::from(!first.many);
+    (least..=run).any(|taken| matches(rest, words.get(taken..).unwrap_or_default()))
 }
 
 fn fits(text: &Text, word: &str) -> bool {
@@ -121,7 +123,7 @@ fn stretches_fit(stretches: &[Stretch], word: &str) -> bool {
 fn hole_fits(hole: &Stretch, taken: &str) -> bool {
     match hole {
         Stretch::Known(known) => known == taken,
-        Stretch::Glob(_) => !taken.is_empty() && !taken.contains('/'),
+        Stretch::Glob(pattern) => (!taken.is_empty() || pattern == "*") && !taken.contains('/'),
         Stretch::Plain => plain(taken),
         Stretch::Unknown(_) => true,
     }

@@ -52,30 +52,48 @@ fn surprise(prediction: &Prediction, outcome: &Outcome) -> Option<String> {
 /// Takes pieces out of a wrong script as long as it stays wrong.
 pub(crate) fn minimise(bash: &mut Bash, script: &str) -> io::Result<Finding> {
     let mut best: Vec<char> = script.chars().collect();
+    let mut tries = 800;
     let mut size = best.len().div_ceil(2);
-    let mut runs = 0;
-    while size > 0 {
-        let mut at = 0;
-        let mut shrunk = false;
-        while at < best.len() && runs < 600 {
-            let mut shorter = best.clone();
-            shorter.drain(at..(at + size).min(best.len()));
-            runs += 1;
-            if wrong(bash, &shorter.iter().collect::<String>())?.is_some() {
-                best = shorter;
-                shrunk = true;
-            } else {
-                at += size;
-            }
+    while size > 3 {
+        shrink(bash, &mut best, size, size, &mut tries)?;
+        size /= 2;
+    }
+    // Small pieces are tried at every place and again: quotes go in pairs, and one cut makes room for another.
+    loop {
+        let before = best.len();
+        for size in [3, 2, 1] {
+            shrink(bash, &mut best, size, 1, &mut tries)?;
         }
-        if !shrunk || size > 1 {
-            size /= 2;
+        if best.len() == before || tries == 0 {
+            break;
         }
     }
     let script: String = best.into_iter().collect();
     let surprise = wrong(bash, &script)?.unwrap_or_else(|| "not the same twice".to_owned());
     let predicted = Prediction::of(&script, &bash.scratch(), &bash.home()).shown();
     Ok(Finding { script, surprise, predicted })
+}
+
+/// Tries to leave out `size` characters, every `step` characters.
+fn shrink(
+    bash: &mut Bash,
+    best: &mut Vec<char>,
+    size: usize,
+    step: usize,
+    tries: &mut u32,
+) -> io::Result<()> {
+    let mut at = 0;
+    while at < best.len() && *tries > 0 {
+        let mut shorter = best.clone();
+        shorter.drain(at..(at + size).min(best.len()));
+        *tries -= 1;
+        if wrong(bash, &shorter.iter().collect::<String>())?.is_some() {
+            *best = shorter;
+        } else {
+            at += step;
+        }
+    }
+    Ok(())
 }
 
 fn wrong(bash: &mut Bash, script: &str) -> io::Result<Option<String>> {

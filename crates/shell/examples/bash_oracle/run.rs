@@ -154,6 +154,8 @@ impl Bash {
             .env("PATH", &self.stubs)
             .env("HOME", &self.home)
             .env("PWD", &self.scratch)
+            // In other locales some escapes and lengths mean something else.
+            .env("LC_ALL", "C.UTF-8")
             // A function that calls itself in a pipe would otherwise double its processes without end.
             .env("FUNCNEST", "10")
             .current_dir(&self.scratch)

@@ -42,8 +42,8 @@ pub(crate) struct Doubt {
 pub(crate) struct Given<'m> {
     /// Which.
     pub option: &'m OptionToken,
-    /// Its value.
-    pub value: Option<Argument>,
+    /// Its values and what they are.
+    pub values: Vec<(Kind, Argument)>,
     /// The nested command, for the kinds that hold one.
     pub command: Vec<Argument>,
     /// Where it stands.
@@ -192,7 +192,7 @@ impl<'m> Level<'_, 'm, '_> {
         {
             let value = Argument { text: argument.text.without_prefix(name.len() + 1), ..argument.clone() };
             return match option.arity {
-                Arity::None => self.unknown(argument),
+                Arity::None | Arity::Pair(..) => self.unknown(argument),
                 _ => self.give(option, Some(value), argument),
             };
         }
@@ -215,7 +215,7 @@ impl<'m> Level<'_, 'm, '_> {
             let after = at + letter.len_utf8();
             match option.arity {
                 Arity::None => self.give(option, None, argument),
-                Arity::Attached(_) => return self.unknown(argument),
+                Arity::Attached(_) | Arity::Pair(..) => return self.unknown(argument),
                 Arity::Required(_) | Arity::Optional(_) => {
                     let rest = argument.text.without_prefix(after);
                     let attached = !rest.stretches().is_empty();
@@ -246,16 +246,22 @@ impl<'m> Level<'_, 'm, '_> {
 
     /// Records an option, taking its value from the next argument where it needs one.
     fn give(&mut self, option: &'m OptionToken, value: Option<Argument>, argument: &Argument) {
-        let mut given = Given { option, value, command: Vec::new(), span: argument.span };
-        if let (Arity::Required(kind), None) = (option.arity, &given.value) {
-            if kind == Kind::CommandUntil {
-                given.command = self.command();
-            } else {
-                given.value = self.next_value(argument);
+        let mut given = Given { option, values: Vec::new(), command: Vec::new(), span: argument.span };
+        match (option.arity, value) {
+            (Arity::None, _) | (Arity::Optional(_), None) => {}
+            (Arity::Required(Kind::CommandUntil), None) => given.command = self.command(),
+            (Arity::Required(kind) | Arity::Attached(kind) | Arity::Optional(kind), Some(value)) => {
+                given.values.push((kind, value));
             }
-        }
-        if matches!((option.arity, &given.value), (Arity::Attached(_), None)) {
-            return self.unknown(argument);
+            (Arity::Required(kind), None) => {
+                given.values.extend(self.next_value(argument).map(|value| (kind, value)));
+            }
+            (Arity::Pair(first, second), _) => {
+                for kind in [first, second] {
+                    given.values.extend(self.next_value(argument).map(|value| (kind, value)));
+                }
+            }
+            (Arity::Attached(_), None) => return self.unknown(argument),
         }
         self.reading.options.push(given);
     }

@@ -150,6 +150,8 @@ pub(crate) enum Arity {
     None,
     /// Attached or the next argument.
     Required(Kind),
+    /// The next two arguments.
+    Pair(Kind, Kind),
     /// Attached with `=`.
     Attached(Kind),
     /// Attached or absent.
@@ -190,11 +192,13 @@ impl OptionToken {
         let (names, arity) = match split {
             None => (head, Arity::None),
             Some(at) => {
-                let kind = Kind::parse(head.get(at + 1..)?)?;
-                let arity = match head.as_bytes().get(at)? {
-                    b':' => Arity::Required(kind),
-                    b'=' => Arity::Attached(kind),
-                    _ => Arity::Optional(kind),
+                let kinds = head.get(at + 1..)?;
+                let arity = match (head.as_bytes().get(at)?, kinds.split_once(',')) {
+                    (b':', Some((first, second))) => Arity::Pair(Kind::parse(first)?, Kind::parse(second)?),
+                    (b':', None) => Arity::Required(Kind::parse(kinds)?),
+                    (b'=', None) => Arity::Attached(Kind::parse(kinds)?),
+                    (_, None) => Arity::Optional(Kind::parse(kinds)?),
+                    _ => return None,
                 };
                 (head.get(..at)?, arity)
             }

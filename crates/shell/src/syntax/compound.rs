@@ -45,7 +45,7 @@ impl Parser<'_> {
                 self.last = self.pos;
                 Ok(CommandKind::Arithmetic(expression))
             }
-            Scan::Found(end) if self.past_continuations(end + 1) == end + 1 => {
+            Scan::Found(end) if !matches!(self.byte(end + 1), None | Some(b'\n' | b'\\')) => {
                 // Not an expression after all. Bash reads the text again, in a way that here-documents
                 // do not survive.
                 let documents = self.bodies.len();
@@ -56,7 +56,8 @@ impl Parser<'_> {
                     self.fail("here-document between `((`")
                 }
             }
-            Scan::Found(end) => self.fail_at("line continuation between `))`", end, end + 1),
+            // Bash trips over a line that ends here.
+            Scan::Found(end) => self.fail_at("`((` is closed by a single `)`", end, end + 1),
             Scan::Open => self.fail("`((` is never closed"),
             Scan::Unclear(at) => self.fail_at("quotes too deep between `((`", at, at + 1),
         }

@@ -162,9 +162,9 @@ impl<'a> Parser<'a> {
         self.byte(self.past_continuations(self.pos + 1))
     }
 
-    /// Consumes the next byte, which must have been peeked at and be ASCII.
+    /// Consumes the next byte, which must be ASCII, and the line continuations before it.
     pub(super) fn advance(&mut self) {
-        self.pos += 1;
+        self.pos = self.past_continuations(self.pos) + 1;
         self.last = self.pos;
     }
 

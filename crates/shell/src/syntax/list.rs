@@ -171,8 +171,7 @@ impl Parser<'_> {
                 return self.unexpected();
             }
             self.advance();
-            self.eat(b'&');
-            self.eat(b'|');
+            self.advance();
             self.after_keyword = true;
             self.skip_newlines()?;
             rest.push((connector, self.pipeline()?));

@@ -82,12 +82,19 @@ impl<'a> Printer<'a> {
     }
 
     fn pipeline(&mut self, pipeline: &'a Pipeline) {
+        let bare = pipeline.stages.is_empty();
+        let mut prefix = Vec::new();
         if pipeline.timed {
-            self.put("time ");
+            prefix.push("time");
         }
         if pipeline.negated {
-            self.put("! ");
+            prefix.push("!");
         }
+        if bare && prefix.is_empty() {
+            prefix.push("! !");
+        }
+        self.put(&prefix.join(" "));
+        self.put(if bare || prefix.is_empty() { "" } else { " " });
         let last = pipeline.stages.len().saturating_sub(1);
         for (index, stage) in pipeline.stages.iter().enumerate() {
             self.command(&stage.command);
@@ -100,11 +107,11 @@ impl<'a> Printer<'a> {
     fn command(&mut self, command: &'a Command) {
         if let CommandKind::Simple(simple) = &command.kind {
             // Redirections first: a word that is reserved stays a word behind one.
-            for redirect in &command.redirects {
+            for (index, redirect) in command.redirects.iter().enumerate() {
+                self.put(if index == 0 { "" } else { " " });
                 self.redirect(redirect);
-                self.put(" ");
             }
-            self.simple(simple);
+            self.simple(simple, command.redirects.is_empty());
             return;
         }
         self.kind(&command.kind);
@@ -114,8 +121,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn simple(&mut self, simple: &'a Simple) {
-        let mut first = true;
+    fn simple(&mut self, simple: &'a Simple, mut first: bool) {
         for assignment in &simple.assignments {
             self.put(if first { "" } else { " " });
             self.assignment(assignment);
@@ -150,7 +156,7 @@ impl<'a> Printer<'a> {
 
     fn kind(&mut self, kind: &'a CommandKind) {
         match kind {
-            CommandKind::Simple(simple) => self.simple(simple),
+            CommandKind::Simple(simple) => self.simple(simple, true),
             CommandKind::Group(list) => self.enclosed("{ ", list, "}"),
             CommandKind::Subshell(list) => self.enclosed("( ", list, ")"),
             CommandKind::If { branches, otherwise } => self.if_command(branches, otherwise.as_ref()),

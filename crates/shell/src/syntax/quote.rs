@@ -141,12 +141,9 @@ impl Parser<'_> {
         let Some(byte) = self.byte(self.pos).filter(|byte| byte.is_ascii_graphic() && *byte != b'\'') else {
             return self.fail("`\\c` without a character");
         };
-        self.advance();
-        if byte == b'\\' {
-            if self.byte(self.pos) != Some(b'\\') {
-                return self.fail("`\\c\\` is not understood");
-            }
-            self.advance();
+        self.take_char();
+        if byte == b'\\' && self.take_char() != Some('\\') {
+            return self.fail("`\\c\\` is not understood");
         }
         Ok(if byte == b'?' { 0x7f } else { byte.to_ascii_uppercase() & 0x1f })
     }

@@ -61,11 +61,16 @@ impl Parser<'_> {
 
     /// The end of double quotes or backticks with nothing in them that could hold quotes itself.
     fn quoted_end(&self, mut at: usize, quote: u8) -> Scan {
+        // Inside of `${ }`, and of backticks, other quotes and parentheses may mean something.
+        let mut careful = quote == b'`';
         while let Some(byte) = self.byte(at) {
             match byte {
                 b'\\' => at += 1,
                 _ if byte == quote => return Scan::Found(at),
-                b'`' | b'(' | b')' | b'"' | b'\'' => return Scan::Unclear(at),
+                b'$' if matches!(self.byte(at + 1), Some(b'(' | b'\\')) => return Scan::Unclear(at),
+                b'$' => careful = true,
+                b'`' => return Scan::Unclear(at),
+                b'(' | b')' | b'"' | b'\'' if careful => return Scan::Unclear(at),
                 _ => {}
             }
             at += 1;

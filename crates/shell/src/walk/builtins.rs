@@ -84,7 +84,10 @@ impl Walker<'_> {
                     }
                 }
             }
-            "alias" | "hash" | "enable" | "unalias" if rest.iter().any(renames) => {
+            "wait" if rest.iter().any(|argument| argument.text.prefix().starts_with("-p") || argument.many) => {
+                self.unresolved("a name that is not known may be assigned", span);
+            }
+            "alias" | "hash" | "enable" | "unalias" if rest.iter().any(|argument| renames(name, argument)) => {
                 self.unresolved("names are given another meaning", span);
             }
             "return" => self.returns.push(state.clone()),
@@ -363,6 +366,10 @@ impl Walker<'_> {
 }
 
 /// Whether an argument of `alias`, `hash` or `enable` gives a name another meaning.
-fn renames(argument: &Argument) -> bool {
-    argument.literal().is_none_or(|text| text.contains('=') || matches!(text, "-p" | "-f" | "-n" | "-d"))
+fn renames(builtin: &str, argument: &Argument) -> bool {
+    argument.literal().is_none_or(|text| match text {
+        "-p" => builtin == "hash",
+        "-f" | "-n" | "-d" => true,
+        _ => text.contains('='),
+    })
 }

@@ -129,7 +129,9 @@ impl Walker<'_> {
                 Outcome::same(state)
             }
             CommandKind::Case { subject, arms } => {
+                self.testing = true;
                 self.text(&mut state, subject);
+                self.testing = false;
                 self.case(state, arms)
             }
             CommandKind::Function { name, body } => {
@@ -137,7 +139,9 @@ impl Walker<'_> {
                 Outcome::same(state)
             }
             CommandKind::Test(test) => {
+                self.testing = true;
                 self.test(&mut state, test);
+                self.testing = false;
                 Outcome::same(state)
             }
             CommandKind::Arithmetic(arithmetic) => {

@@ -76,8 +76,8 @@ impl Walker<'_> {
         }
         // Options that move the tool come first: they decide where its other paths start.
         for given in &reading.options {
-            if let Some(value) = given.value.as_ref().filter(|_| value_kind(given) == Some(Kind::Dir)) {
-                self.move_tool(case, value);
+            for (_, folder) in given.values.iter().filter(|(kind, _)| *kind == Kind::Dir) {
+                self.move_tool(case, folder);
             }
         }
         if reading.models.iter().any(|model| model.entry.conduct.repository) {
@@ -94,18 +94,18 @@ impl Walker<'_> {
 
     fn option(&mut self, case: &mut Case<'_>, reading: &Reading<'_>, given: &Given<'_>) {
         self.deeds(&given.option.deeds, &given.option.names[0], given.span);
-        match (value_kind(given), &given.value) {
-            (Some(Kind::CommandUntil), None) => {
-                let start = reading.operands.first().and_then(Argument::literal).filter(|text| !text.starts_with('-'));
-                let data = start.unwrap_or(".").to_owned();
-                let found = given.option.names.iter().any(|name| name.starts_with("--")).then_some(String::new());
-                case.inner.push(Inner::command(reading, &given.command, found.unwrap_or(data)));
-            }
-            (Some(kind), Some(value)) => self.kind(case, kind, value),
-            _ => {}
+        for (kind, value) in &given.values {
+            self.kind(case, *kind, value);
+        }
+        if given.option.arity == Arity::Required(Kind::CommandUntil) {
+            // What find names begins with one of its starting points, and those are no options.
+            let words = reading.model().is_some_and(|model| model.entry.syntax.words);
+            let start = reading.operands.first().and_then(Argument::literal).filter(|text| !text.starts_with('-'));
+            let start = if words { start.unwrap_or(".") } else { "" };
+            case.inner.push(Inner::command(reading, &given.command, start.to_owned()));
         }
         let jq = reading.model().is_some_and(|model| model.operands.iter().any(|operand| operand.kind == Kind::Jq));
-        let leaves = matches!(value_kind(given), Some(Kind::Read | Kind::Config | Kind::Exec));
+        let leaves = given.values.iter().any(|(kind, _)| matches!(kind, Kind::Read | Kind::Config | Kind::Exec));
         if jq && leaves {
             self.risk(RiskKind::JqDanger, "jq is given files or code by a flag", given.span);
         }
@@ -161,9 +161,13 @@ impl Walker<'_> {
                 at += 1;
             }
         }
-        let takes_command = kinds.get(at).is_some_and(|kind| kind.kind == Kind::Command);
-        if takes_command && reading.model().is_some_and(|model| model.entry.nesting.appends) {
+        let takes_command = kinds.get(at..).unwrap_or_default().iter().any(|kind| kind.kind == Kind::Command);
+        let Some(model) = reading.model().filter(|_| takes_command) else { return };
+        if model.entry.nesting.appends {
             case.inner.push(Inner::command(reading, &[Argument::known("echo", Span::default())], String::new()));
+        } else if !reading.operands.is_empty() {
+            // Assignments without a command behind them: the same as none at all.
+            self.deeds(&model.bare, case.name, reading.operands[0].span);
         }
     }
 
@@ -174,6 +178,9 @@ impl Walker<'_> {
         match kind {
             Kind::Text | Kind::Dir => {}
             Kind::Read if stream => {}
+            Kind::Read if text.prefix().contains("://") => {
+                self.effect(EffectKind::Network { host: Some(argument.shown()), sends: false }, span);
+            }
             Kind::Read => {
                 let state = case.state.clone();
                 self.read_file(&state, text, span);
@@ -296,13 +303,6 @@ impl Walker<'_> {
     }
 }
 
-fn value_kind(given: &Given<'_>) -> Option<Kind> {
-    match given.option.arity {
-        Arity::None => None,
-        Arity::Required(kind) | Arity::Attached(kind) | Arity::Optional(kind) => Some(kind),
-    }
-}
-
 /// `NAME=…`
 fn sets(operand: &Argument) -> bool {
     operand.text.prefix().split_once('=').is_some_and(|(name, _)| is_name(name)) && !operand.many
@@ -320,7 +320,7 @@ fn normalise(name: &str, reading: &Reading<'_>) -> Vec<String> {
     for given in &reading.options {
         let longest = given.option.names.iter().max_by_key(|name| name.len());
         let mut word = longest.cloned().unwrap_or_default();
-        if let Some(value) = &given.value {
+        for (_, value) in &given.values {
             word.push('=');
             word.push_str(&value.shown());
         }

@@ -241,7 +241,7 @@ pub(super) fn literal(word: &Word) -> Option<String> {
             _ => return None,
         }
     }
-    (!text.contains(['*', '?', '{', '['])).then_some(text)
+    (text == "[" || !text.contains(['*', '?', '{', '['])).then_some(text)
 }
 
 fn literal_prefix(word: &Word) -> String {

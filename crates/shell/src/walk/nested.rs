@@ -31,7 +31,7 @@ impl Inner {
             given.option.names.iter().any(|name| nesting.replace.split_whitespace().any(|option| option == name))
         });
         let placeholder = match replaced {
-            Some(given) => given.value.as_ref().map_or(Some("{}"), Argument::literal),
+            Some(given) => given.values.first().map_or(Some("{}"), |(_, value)| value.literal()),
             None => Some(nesting.placeholder.as_str()),
         };
         let span = command.first().map(|first| first.span).unwrap_or_default();

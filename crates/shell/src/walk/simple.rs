@@ -35,9 +35,11 @@ pub(super) enum Lookup {
 
 impl Walker<'_> {
     pub(super) fn simple(&mut self, mut state: State, simple: &Simple, redirects: &[Redirect], span: Span) -> Outcome {
-        let lists = self.argument_lists(&mut state, simple, span);
-        self.redirects(&mut state, redirects);
         let first_name = simple.words.first().and_then(literal).unwrap_or_default();
+        self.testing = matches!(first_name.as_str(), "[" | "test" | ":");
+        let lists = self.argument_lists(&mut state, simple, span);
+        self.testing = false;
+        self.redirects(&mut state, redirects);
         if simple.words.is_empty() {
             for assignment in &simple.assignments {
                 self.assign(&mut state, assignment);
