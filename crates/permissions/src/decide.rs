@@ -296,8 +296,9 @@ fn open_reads(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
         _ => None,
     });
     let open = reads.contains(&Target::Unknown);
-    let hint = analysis.hints().iter().find(|word| open && sensitive::word_is_secret(word)).map(String::as_str);
-    let found = pattern.or(hint)?;
+    let hint = analysis.hints().iter().find(|word| open && sensitive::word_is_secret(word));
+    let named = analysis.words().iter().find(|word| open && sensitive::names_secret(word));
+    let found = pattern.or(hint.or(named).map(String::as_str))?;
     let reason = format!("`{}` may lead to secrets", hidden::visible(found));
     Some(ask(request, By::Check(Check::SensitivePath), reason))
 }

@@ -15,6 +15,7 @@ struct Table {
     steering: Vec<String>,
     samples: Vec<String>,
     words: Vec<String>,
+    decoders: Vec<String>,
 }
 
 struct Compiled {
@@ -23,6 +24,7 @@ struct Compiled {
     steering: GlobSet,
     samples: Vec<String>,
     words: Vec<String>,
+    decoders: Vec<String>,
     /// The table could not be read: everything counts as sensitive, so that nothing slips through.
     broken: bool,
 }
@@ -34,7 +36,7 @@ static COMPILED: LazyLock<Compiled> = LazyLock::new(|| {
     let sets = [&table.secret, &table.harmless, &table.steering].map(|patterns| set(patterns));
     let broken = broken || sets.iter().any(Option::is_none);
     let [secret, harmless, steering] = sets.map(Option::unwrap_or_default);
-    Compiled { secret, harmless, steering, samples: table.samples, words: table.words, broken }
+    Compiled { secret, harmless, steering, samples: table.samples, words: table.words, decoders: table.decoders, broken }
 });
 
 fn glob(pattern: &str) -> Option<GlobMatcher> {
@@ -78,9 +80,24 @@ pub(crate) fn pattern_is_secret(pattern: &str) -> bool {
     }
 }
 
-/// Whether a word shows that secrets are looked for.
+/// Whether a word names a secret file, in whole or by a pattern, alone or behind `=` or `:`.
+pub(crate) fn names_secret(word: &str) -> bool {
+    word.split(|c: char| c.is_whitespace() || matches!(c, '=' | ':' | ',')).filter(|name| !name.is_empty()).any(|name| {
+        // `process.env` is code, not a file.
+        let last = name.rsplit('/').next().unwrap_or(name);
+        let code = last.len() > ".env".len() && last.ends_with(".env");
+        let pattern = name.contains(['*', '?', '[']);
+        let path = format!("/{}", name.trim_start_matches('/'));
+        !code && (is_secret(&path) || (pattern && last.starts_with('.') && pattern_is_secret(&path)))
+    })
+}
+
+/// Whether a word shows that secrets are looked for: it says so, is a piece of `.env`, or decodes.
 pub(crate) fn word_is_secret(word: &str) -> bool {
     let table = &*COMPILED;
+    if word.len() > 1 && ".env".contains(word) || table.decoders.iter().any(|decoder| decoder == word) {
+        return true;
+    }
     let part = |c: char| c.is_alphanumeric() || c == '_';
     word.split(|c: char| !part(c)).any(|token| {
         let token = token.to_lowercase();
@@ -97,7 +114,7 @@ mod tests {
     #[test]
     fn lists_are_sorted_and_every_pattern_compiles() {
         let table: Table = toml::from_str(TABLE).unwrap();
-        for list in [&table.secret, &table.harmless, &table.steering, &table.samples, &table.words] {
+        for list in [&table.secret, &table.harmless, &table.steering, &table.samples, &table.words, &table.decoders] {
             assert!(list.is_sorted(), "out of order: {:?}", list.windows(2).find(|pair| pair[0] > pair[1]));
         }
         assert!(!super::COMPILED.broken);
@@ -111,6 +128,7 @@ mod tests {
     #[case("/home/dev/.ssh/id_rsa", true)]
     #[case("/home/dev/.ssh", true)]
     #[case("/p/certs/server.key", true)]
+    #[case("/p/deploy/prod.env", true)]
     #[case("/p/keys.rs", false)]
     #[case("/p/src/environment.rs", false)]
     fn secrets_are_told_by_their_path(#[case] path: &str, #[case] secret: bool) {
@@ -126,6 +144,19 @@ mod tests {
     #[case("/home/dev/.ssh/*", true)]
     fn patterns_are_told_by_what_they_reach(#[case] pattern: &str, #[case] secret: bool) {
         assert_eq!(pattern_is_secret(pattern), secret);
+    }
+
+    #[rstest]
+    #[case(".env", true)]
+    #[case("--file=.env", true)]
+    #[case("HEAD:.ssh/id_rsa", true)]
+    #[case("/.netrc", true)]
+    #[case(".e*", true)]
+    #[case("process.env", false)]
+    #[case("src/main.rs", false)]
+    #[case("*.rs", false)]
+    fn words_that_name_secrets(#[case] word: &str, #[case] secret: bool) {
+        assert_eq!(super::names_secret(word), secret);
     }
 
     #[test]

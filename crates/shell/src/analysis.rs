@@ -115,6 +115,7 @@ pub struct Analysis {
     pub(crate) unresolved: Vec<Unresolved>,
     pub(crate) confined: Vec<Unresolved>,
     pub(crate) hints: Vec<String>,
+    pub(crate) words: Vec<String>,
     pub(crate) edits: Vec<InPlaceEdit>,
     pub(crate) cwd: Option<String>,
 }
@@ -143,6 +144,12 @@ impl Analysis {
     /// Literal words of the commands whose output names what others read.
     pub fn hints(&self) -> &[String] {
         &self.hints
+    }
+
+    /// Known text of the whole line, quotes taken off: names may be among it that reach a reader
+    /// by ways that are not followed.
+    pub fn words(&self) -> &[String] {
+        &self.words
     }
 
     /// Edits in place that could be shown as a difference first.

@@ -123,6 +123,8 @@ pub(crate) struct State {
     pub positional: Option<Rc<Vec<Text>>>,
     /// `IFS` is not what it was.
     pub split_changed: bool,
+    /// Any name may have become a function.
+    pub names_unsure: bool,
 }
 
 impl State {
@@ -135,6 +137,7 @@ impl State {
             stack: Rc::default(),
             positional: Some(Rc::default()),
             split_changed: false,
+            names_unsure: false,
         }
     }
 
@@ -148,6 +151,7 @@ impl State {
             stack: Rc::default(),
             positional: Some(Rc::new(positional)),
             split_changed: false,
+            names_unsure: false,
         }
     }
 
@@ -159,8 +163,9 @@ impl State {
         Rc::make_mut(&mut self.variables).insert(name.to_owned(), value);
     }
 
-    pub(crate) fn function(&self, name: &str) -> Option<&Function> {
-        self.functions.get(name)
+    /// What a name stands for, when it is or may be a function.
+    pub(crate) fn function(&self, name: &str) -> Option<Function> {
+        if self.names_unsure { Some(Function::Unsure) } else { self.functions.get(name).cloned() }
     }
 
     pub(crate) fn define(&mut self, name: &str, function: Function) {
@@ -210,6 +215,7 @@ impl State {
             self.positional = None;
         }
         self.split_changed |= other.split_changed;
+        self.names_unsure |= other.names_unsure;
     }
 
     /// Every variable that is known may have any value from here on.

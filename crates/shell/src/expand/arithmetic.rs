@@ -13,8 +13,12 @@ impl Walker<'_> {
         let mut text = String::new();
         for piece in &arithmetic.pieces {
             match &piece.kind {
-                PieceKind::Literal(literal) | PieceKind::Single(literal) => text.push_str(literal),
-                PieceKind::Escaped(c) => text.push(*c),
+                PieceKind::Literal(literal) => text.push_str(literal),
+                // Quotes keep an expansion from this shell, not from the evaluation that follows.
+                PieceKind::Single(literal) | PieceKind::AnsiC(literal) if !literal.contains(['$', '`', '[', '\\']) => {
+                    text.push_str(literal);
+                }
+                PieceKind::Escaped(c) if !matches!(c, '$' | '`' | '[' | '\\') => text.push(*c),
                 PieceKind::Double(_) | PieceKind::Parameter(_) | PieceKind::Command(_) | PieceKind::Arithmetic(_) => {
                     let word = crate::syntax::tree::Word { pieces: vec![piece.clone()], span: piece.span };
                     for value in self.text(state, &word) {
@@ -39,9 +43,8 @@ impl Walker<'_> {
             let value = state.variable(&name).cloned();
             let sound = match &value {
                 None | Some(Value::Unset) => true,
-                Some(Value::OneOf(values)) | Some(Value::Array(values)) => {
-                    values.iter().all(|value| number_text(value).is_some())
-                }
+                // Other text would be evaluated in its turn, names and subscripts in it included.
+                Some(Value::OneOf(values)) | Some(Value::Array(values)) => values.iter().all(is_number),
                 Some(Value::Unknown(_)) => false,
             };
             if !sound {
@@ -54,7 +57,12 @@ impl Walker<'_> {
                     None | Some(Value::Unset) => true,
                     _ => false,
                 };
-                let next = if numeric { Value::one(Text::plain()) } else { Value::Unknown(Origin::Computed) };
+                // An expression that fails leaves the variable as it was.
+                let next = match &value {
+                    None | Some(Value::Unset) => Value::OneOf(vec![Text::plain(), Text::default()]),
+                    _ if numeric => Value::one(Text::plain()),
+                    _ => Value::Unknown(Origin::Computed),
+                };
                 state.set(&name, next);
             }
         }

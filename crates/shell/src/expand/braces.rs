@@ -5,6 +5,9 @@ use crate::syntax::tree::{Piece, PieceKind, Word};
 /// How many words one word may become.
 const MOST_WORDS: usize = 256;
 
+/// How many opening braces a word may hold.
+const MOST_OPEN: usize = 64;
+
 /// A brace expansion too large to follow.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooMany;
@@ -28,6 +31,10 @@ pub(crate) fn expand(word: &Word) -> Result<Vec<Word>, TooMany> {
     if !word.pieces.iter().any(has_brace) {
         return Ok(vec![word.clone()]);
     }
+    let opens: usize = word.pieces.iter().map(|piece| literal(piece).matches('{').count()).sum();
+    if opens > MOST_OPEN {
+        return Err(TooMany);
+    }
     let mut units = Vec::new();
     for piece in &word.pieces {
         match &piece.kind {
@@ -37,7 +44,42 @@ pub(crate) fn expand(word: &Word) -> Result<Vec<Word>, TooMany> {
     }
     let mut budget = MOST_WORDS * 8;
     let words = expand_units(&units, 0, &mut budget)?;
+    let expands = words.len() > 1;
+    if expands && is_odd(word) {
+        return Err(TooMany);
+    }
+    // `{}` is skipped by rules of its own when a comma follows somewhere.
+    let joined: String = word.pieces.iter().map(literal).collect();
+    if joined.contains("{}") && (joined.contains(',') || joined.contains("..")) {
+        return Err(TooMany);
+    }
     Ok(words.iter().map(|units| rebuild(word, units)).collect())
+}
+
+fn literal(piece: &Piece) -> &str {
+    match &piece.kind {
+        PieceKind::Literal(text) => text,
+        _ => "",
+    }
+}
+
+/// Bash expands braces in the bare text, before it knows what a `$` begins: a name can grow
+/// by what follows it, and braces inside `${…}` count. Such words are not followed.
+fn is_odd(word: &Word) -> bool {
+    word.pieces.iter().enumerate().any(|(at, piece)| match &piece.kind {
+        PieceKind::Parameter(parameter) => {
+            let bare = piece.span.range().len() == parameter.name.len() + 1;
+            let touches = word.pieces.get(at + 1).is_some_and(|next| literal(next).starts_with('{'));
+            parameter.operation.is_some() || (bare && touches)
+        }
+        PieceKind::Double(inner) => inner.iter().any(|piece| match &piece.kind {
+            PieceKind::Parameter(parameter) => parameter.operation.is_some(),
+            PieceKind::Command(substitution) => substitution.backticks,
+            _ => false,
+        }),
+        PieceKind::Command(substitution) => substitution.backticks,
+        _ => false,
+    })
 }
 
 fn expand_units<'w>(units: &[Unit<'w>], depth: usize, budget: &mut usize) -> Result<Vec<Vec<Unit<'w>>>, TooMany> {

@@ -10,7 +10,7 @@ use crate::{
     risk::RiskKind,
     span::Span,
     state::State,
-    syntax::tree::{Piece, PieceKind, Word},
+    syntax::tree::{CommandKind, List, Operation, Piece, PieceKind, Word},
     value::{Argument, Origin, Stretch, Text},
     walk::Walker,
 };
@@ -51,6 +51,9 @@ impl Walker<'_> {
             self.unresolved("a brace expansion is too large to follow", word.span);
             return vec![vec![Argument::any(Origin::Computed, span)]];
         };
+        if is_ambiguous(&word.pieces, false) {
+            self.unresolved("the shell reads this word in two ways", word.span);
+        }
         let several = words.len() > 1;
         let mut ways: Vec<Vec<Argument>> = vec![Vec::new()];
         for word in &words {
@@ -165,6 +168,9 @@ impl Walker<'_> {
                 if state.split_changed { vec![Chunk::Many(Origin::Computed)] } else { vec![Chunk::Split(value)] }
             }
             PieceKind::Process { output, list } => {
+                if list.items.is_empty() {
+                    self.unresolved("an empty process substitution", piece.span);
+                }
                 self.process_substitution(state, list, *output, piece.span);
                 let mut path = Text::known("/dev/fd/");
                 path.push(Stretch::Plain);
@@ -229,7 +235,10 @@ impl Walker<'_> {
     /// Replaces a leading `~`; in assignments a `~` behind a colon counts too, which is not followed.
     fn tilde(&mut self, state: &State, word: &Word, chunks: &mut [Chunk], assignment: bool) {
         let [Chunk::Bare(text)] = chunks else { return };
-        if assignment && text.contains(":~") {
+        let named = text.split_once('=').is_some_and(|(name, rest)| {
+            name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '+' | '[' | ']')) && (rest.starts_with('~') || rest.contains(":~"))
+        });
+        if named || (assignment && text.contains(":~")) {
             chunks[0] = Chunk::Quoted(Text::unknown(Origin::Computed));
             return;
         }
@@ -338,6 +347,47 @@ impl Fields {
     }
 }
 
+/// Words that bash's own readers disagree on: `$$(`, `$${`, and quotes inside quotes around braces.
+fn is_ambiguous(pieces: &[Piece], quoted: bool) -> bool {
+    pieces.iter().enumerate().any(|(at, piece)| match &piece.kind {
+        PieceKind::Parameter(parameter) => {
+            let next = pieces.get(at + 1).map(|next| &next.kind);
+            let glued = matches!(next, Some(PieceKind::Literal(text)) if text.starts_with(['(', '{']));
+            let word = match &parameter.operation {
+                Some(Operation::Default(word) | Operation::Assign(word) | Operation::Error(word) | Operation::Alternative(word)) => {
+                    word.pieces.as_slice()
+                }
+                _ => &[],
+            };
+            (parameter.name == "$" && glued)
+                || is_ambiguous(word, quoted)
+                || (quoted && word.iter().any(|piece| matches!(&piece.kind, PieceKind::Double(inner) if has_brace(inner))))
+        }
+        PieceKind::Double(inner) | PieceKind::Locale(inner) => is_ambiguous(inner, true),
+        PieceKind::Command(substitution) => quoted && substitution.backticks && has_quotes(&substitution.list),
+        _ => false,
+    })
+}
+
+fn has_brace(pieces: &[Piece]) -> bool {
+    pieces.iter().any(|piece| match &piece.kind {
+        PieceKind::Literal(text) => text.contains('{'),
+        _ => true,
+    })
+}
+
+/// Whether double quotes stand in a command of the list.
+fn has_quotes(list: &List) -> bool {
+    let pipelines = list.items.iter().flat_map(|item| std::iter::once(&item.chain.first).chain(item.chain.rest.iter().map(|(_, next)| next)));
+    pipelines.flat_map(|pipeline| &pipeline.stages).any(|stage| match &stage.command.kind {
+        CommandKind::Simple(simple) => {
+            let quoted = |word: &Word| word.pieces.iter().any(|piece| matches!(piece.kind, PieceKind::Double(_)));
+            simple.words.iter().any(quoted)
+        }
+        _ => true,
+    })
+}
+
 /// Adds unquoted text, patterns as such.
 fn push_pattern(to: &mut Text, text: &str, brackets: bool) {
     let special = |c: char| matches!(c, '*' | '?') || (c == '[' && brackets);
@@ -345,16 +395,33 @@ fn push_pattern(to: &mut Text, text: &str, brackets: bool) {
     while let Some(at) = rest.find(special) {
         let (before, after) = rest.split_at(at);
         to.push_str(before);
-        let end = if after.starts_with('[') {
-            after.find(']').map_or(1, |close| close + 1)
-        } else {
-            1
-        };
+        let end = if after.starts_with('[') { bracket_end(after) } else { 1 };
         let (pattern, tail) = after.split_at(end);
         to.push(Stretch::Glob(pattern.to_owned()));
         rest = tail;
     }
     to.push_str(rest);
+}
+
+/// Where a bracket pattern ends: classes such as `[:alpha:]` and a first `]` belong to it.
+fn bracket_end(text: &str) -> usize {
+    let mut at = 1;
+    if text.get(at..).is_some_and(|rest| rest.starts_with(['!', '^'])) {
+        at += 1;
+    }
+    if text.get(at..).is_some_and(|rest| rest.starts_with(']')) {
+        at += 1;
+    }
+    loop {
+        let rest = text.get(at..).unwrap_or_default();
+        let Some(next) = rest.find([']', '[']) else { return 1 };
+        if rest.get(next..).is_some_and(|rest| rest.starts_with(']')) {
+            return at + next + 1;
+        }
+        let class = rest.get(next + 1..).and_then(|inner| inner.chars().next()).filter(|c| matches!(c, ':' | '.' | '='));
+        let end = class.and_then(|c| rest.get(next + 2..)?.find(&format!("{c}]")).map(|end| next + 2 + end + 2));
+        at += end.unwrap_or(next + 1);
+    }
 }
 
 /// Whether a `[` in the word can be a pattern: a `]` stands behind it, written or perhaps expanded.

@@ -56,7 +56,11 @@ impl Walker<'_> {
             },
             "#" | "?" | "$" => Expansion::OneOf(vec![Text::plain()]),
             "!" => Expansion::OneOf(vec![Text::plain(), Text::default()]),
-            "-" | "_" | "0" => Expansion::OneOf(vec![Text::unknown(Origin::Computed)]),
+            "0" => match state.variable("0") {
+                Some(Value::OneOf(values)) => Expansion::OneOf(values.clone()),
+                _ => Expansion::OneOf(vec![Text::unknown(Origin::Computed)]),
+            },
+            "-" | "_" => Expansion::OneOf(vec![Text::unknown(Origin::Computed)]),
             _ if name.bytes().all(|byte| byte.is_ascii_digit()) => {
                 let at = name.parse::<usize>().unwrap_or(usize::MAX).saturating_sub(1);
                 Expansion::OneOf(vec![match &state.positional {

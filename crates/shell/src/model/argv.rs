@@ -66,7 +66,7 @@ impl<'m> Reading<'m> {
                 reading.operands.extend_from_slice(rest);
                 return reading;
             }
-            let taken = Level { reading: &mut reading, model, arguments: rest, at: 0 }.read();
+            let taken = Level { reading: &mut reading, model, arguments: rest, at: 0, flat: false }.read();
             rest = rest.get(taken..).unwrap_or_default();
             if !model.has_subs() {
                 return reading;
@@ -76,7 +76,7 @@ impl<'m> Reading<'m> {
                 if model.operands.is_empty() {
                     reading.doubt(format!("`{}` is not a known subcommand", name.shown()), name.span, false);
                 }
-                reading.operands.extend_from_slice(rest);
+                Level { reading: &mut reading, model, arguments: rest, at: 0, flat: true }.read();
                 return reading;
             };
             reading.subcommands.push(name.text.prefix().to_owned());
@@ -112,6 +112,8 @@ struct Level<'r, 'm, 'a> {
     model: &'m Model,
     arguments: &'a [Argument],
     at: usize,
+    /// The program has subcommands, but this is none of them.
+    flat: bool,
 }
 
 impl<'m> Level<'_, 'm, '_> {
@@ -125,6 +127,10 @@ impl<'m> Level<'_, 'm, '_> {
                 self.at += 1;
                 continue;
             }
+            if self.model.entry.syntax.response && argument.text.prefix().starts_with('@') {
+                let why = format!("`{}` brings further arguments from a file", argument.shown());
+                self.reading.doubt(why, argument.span, false);
+            }
             if !ended && self.is_option(&argument) {
                 self.at += 1;
                 self.option(&argument);
@@ -134,7 +140,10 @@ impl<'m> Level<'_, 'm, '_> {
                 let why = format!("`{}` could turn out to be an option", argument.shown());
                 self.reading.doubt(why, argument.span, true);
             }
-            if self.model.has_subs() {
+            if self.model.has_subs() && !self.flat {
+                if ended {
+                    self.reading.doubt("a subcommand behind `--`".to_owned(), argument.span, false);
+                }
                 return self.at;
             }
             let first = self.reading.operands.is_empty();
@@ -145,7 +154,8 @@ impl<'m> Level<'_, 'm, '_> {
             if !literals.split_whitespace().any(|word| argument.literal() == Some(word)) {
                 self.reading.operands.push(argument);
             }
-            if self.model.stops_at_operand() || self.takes_rest() {
+            let stops = self.model.stops_at_operand() && !(self.flat && self.model.entry.syntax.permute != Some(false));
+            if stops || self.takes_rest() {
                 self.reading.operands.extend_from_slice(self.arguments.get(self.at..).unwrap_or_default());
                 return self.arguments.len();
             }
@@ -275,7 +285,7 @@ impl<'m> Level<'_, 'm, '_> {
         let dashed = value.literal().is_some_and(|text| {
             text.starts_with('-') && text.len() > 1 && !text[1..].starts_with(|next: char| next.is_ascii_digit())
         });
-        if value.many || dashed {
+        if value.many || (dashed && !self.model.entry.syntax.words) {
             let why = format!("`{}` may not be the value of `{}`", value.shown(), argument.shown());
             self.reading.doubt(why, value.span, value.many);
         }

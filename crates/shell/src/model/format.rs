@@ -66,6 +66,9 @@ pub(crate) struct Syntax {
     /// What is no known option is an operand, as `echo` has it.
     #[serde(skip_serializing_if = "is_false")]
     pub lax: bool,
+    /// A word that starts with `@` names a file with further arguments.
+    #[serde(skip_serializing_if = "is_false")]
+    pub response: bool,
     /// Letters allowed in a first operand without a dash.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub bundled: String,

@@ -95,6 +95,9 @@ impl Model {
                 let mut sub = Entry::default();
                 sub.conduct.effects.clone_from(&deeds);
                 sub.conduct.opaque = true;
+                if entry.conduct.info.split_whitespace().any(|word| word == "--help") {
+                    "--help".clone_into(&mut sub.conduct.info);
+                }
                 subs.entry(name.to_owned()).or_insert(Sub { entry: sub, model: OnceLock::new() });
             }
         }

@@ -7,6 +7,10 @@ pub(crate) enum Kind {
     Text,
     /// Read.
     Read,
+    /// Read; on another machine when a colon stands before the first slash.
+    Archive,
+    /// A commit, or a file in one behind a colon.
+    Object,
     /// Created or overwritten.
     Write,
     /// Changed in place.
@@ -47,6 +51,8 @@ impl Kind {
         Some(match name {
             "" | "text" => Self::Text,
             "read" => Self::Read,
+            "archive" => Self::Archive,
+            "object" => Self::Object,
             "write" => Self::Write,
             "edit" => Self::Edit,
             "delete" => Self::Delete,

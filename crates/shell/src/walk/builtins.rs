@@ -10,7 +10,7 @@ use crate::{
     effect::EffectKind,
     risk::RiskKind,
     span::Span,
-    state::{Places, State, Value},
+    state::{Function, Places, State, Value},
     surroundings::join,
     syntax::tree::{Arithmetic, Piece, PieceKind},
     value::{Argument, Origin, Text},
@@ -21,7 +21,7 @@ const SET_LETTERS: &str = "euxvfhbCETm";
 const SET_NAMES: &[&str] =
     &["errexit", "nounset", "xtrace", "verbose", "pipefail", "noglob", "errtrace", "functrace", "noclobber"];
 /// Options of `shopt` that do.
-const SHOPT_NAMES: &[&str] = &["nullglob", "globstar", "nocaseglob", "failglob", "dotglob", "inherit_errexit"];
+const SHOPT_NAMES: &[&str] = &["nullglob", "globstar", "nocaseglob", "failglob", "inherit_errexit"];
 
 impl Walker<'_> {
     /// Follows a builtin that changes the shell; gives the state back when the tables say all there is.
@@ -90,10 +90,30 @@ impl Walker<'_> {
             "alias" | "hash" | "enable" | "unalias" if rest.iter().any(|argument| renames(name, argument)) => {
                 self.unresolved("names are given another meaning", span);
             }
+            "[" | "test" => self.test_words(rest),
             "return" => self.returns.push(state.clone()),
             _ => {}
         }
         Err(state)
+    }
+
+    /// `[` evaluates subscripts behind `-v`: what is not known must not be able to be an operator.
+    fn test_words(&mut self, arguments: &[Argument]) {
+        let arguments = match arguments.split_last() {
+            Some((last, rest)) if last.literal() == Some("]") => rest,
+            _ => arguments,
+        };
+        let operator = |at: Option<usize>| {
+            let word = at.and_then(|at| arguments.get(at)).and_then(Argument::literal);
+            word.is_some_and(|word| word.starts_with('-') || matches!(word, "=" | "==" | "!=" | "<" | ">"))
+        };
+        for (at, argument) in arguments.iter().enumerate() {
+            let known = argument.literal().is_some() || is_numeric(&argument.text);
+            let placed = arguments.len() == 1 || operator(at.checked_sub(1)) || operator(Some(at + 1));
+            if argument.many || (!known && !placed) {
+                self.unresolved("a test whose operators are not known can run code", argument.span);
+            }
+        }
     }
 
     fn cd(&mut self, state: State, arguments: &[Argument], span: Span) -> Outcome {
@@ -210,6 +230,13 @@ impl Walker<'_> {
             self.unresolved("a variable that cannot be assigned again", span);
         }
         let mut opaque = false;
+        let letters = |wanted: char| {
+            let options = arguments.iter().filter(|argument| argument.text.prefix().starts_with('-'));
+            options.into_iter().any(|argument| argument.text.prefix().contains(wanted))
+        };
+        if letters('f') && letters('x') {
+            self.unresolved("a function is given to other shells", span);
+        }
         for argument in arguments {
             let prefix = argument.text.prefix();
             if argument.many {
@@ -262,13 +289,18 @@ impl Walker<'_> {
     }
 
     fn unset(&mut self, state: &mut State, arguments: &[Argument]) {
+        let mut functions_only = false;
         for argument in arguments {
             match argument.literal() {
-                Some("-v" | "-f") => {}
+                Some("-f") => functions_only = true,
+                Some("-v") => functions_only = false,
+                Some(name) if functions_only => state.undefine(name),
                 Some(name) if is_name(name) => {
                     self.check_assignment(state, name, None, argument.span);
-                    // Without an option a name that is no variable unsets a function.
-                    state.undefine(name);
+                    // Without an option the variable goes first, and the function only if there is none.
+                    if state.function(name).is_some() {
+                        state.define(name, Function::Unsure);
+                    }
                     state.set(name, Value::Unset);
                 }
                 _ => self.unresolved("unset of a name that is not known can run code", argument.span),

@@ -135,6 +135,9 @@ impl Walker<'_> {
                 self.case(state, arms)
             }
             CommandKind::Function { name, body } => {
+                if name.starts_with("command_not_found_handle") {
+                    self.unresolved("what happens to names that are not found is changed", body.span);
+                }
                 state.define(name, Function::Defined(Rc::new((**body).clone())));
                 Outcome::same(state)
             }

@@ -54,7 +54,7 @@ impl Walker<'_> {
         part.plain = plain;
         part.exits = exits.unwrap_or_default();
         for inner in std::mem::take(&mut case.inner) {
-            self.inner_command(state, inner, name, span);
+            self.inner_command(&case.state, inner, name, span);
         }
     }
 
@@ -120,10 +120,11 @@ impl Walker<'_> {
             self.place_operands(case, reading, kinds);
         }
         for kinds in overrides {
-            self.place_operands(case, reading, kinds);
+            self.place_operands(case, reading, kinds.get(usize::from(supplied)..).unwrap_or_default());
         }
     }
 
+    /// Gives every operand its kind.
     fn place_operands(&mut self, case: &mut Case<'_>, reading: &Reading<'_>, kinds: &[OperandKind]) {
         let mut at = 0;
         for (index, operand) in reading.operands.iter().enumerate() {
@@ -146,7 +147,7 @@ impl Walker<'_> {
                     return;
                 }
                 Kind::Shell => {
-                    let positional = reading.operands.get(index + 2..).unwrap_or_default();
+                    let positional = reading.operands.get(index + 1..).unwrap_or_default();
                     case.inner.push(Inner::shell(operand, positional));
                 }
                 _ if operand.many => {
@@ -177,11 +178,20 @@ impl Walker<'_> {
         let stream = argument.literal() == Some("-");
         match kind {
             Kind::Text | Kind::Dir => {}
-            Kind::Read if stream => {}
+            Kind::Read | Kind::Archive if stream => {}
+            Kind::Archive if text.prefix().split('/').next().is_some_and(|host| host.contains(':')) => {
+                self.effect(EffectKind::Network { host: Some(argument.shown()), sends: false }, span);
+            }
+            Kind::Object => {
+                if let Some((_, path)) = text.prefix().split_once(':') {
+                    let path = Text::known(path);
+                    self.read_file(&case.state.clone(), &path, span);
+                }
+            }
             Kind::Read if text.prefix().contains("://") => {
                 self.effect(EffectKind::Network { host: Some(argument.shown()), sends: false }, span);
             }
-            Kind::Read => {
+            Kind::Read | Kind::Archive => {
                 let state = case.state.clone();
                 self.read_file(&state, text, span);
             }

@@ -7,7 +7,8 @@ use crate::{
     expand::is_number,
     state::{Function, Places, State, Value},
     syntax::tree::{
-        Arithmetic, AssignedValue, Command, CommandKind, List, Operation, Parameter, Piece, PieceKind, Simple, Word,
+        Arithmetic, AssignedValue, Command, CommandKind, Descriptor, List, Operation, Parameter, Piece, PieceKind,
+        RedirectTarget, Simple, Test, Word,
     },
     value::{Origin, Text},
 };
@@ -24,6 +25,8 @@ struct Changes {
     everything: bool,
     /// The positional parameters.
     positional: bool,
+    /// Functions whose bodies were looked into.
+    visited: Vec<String>,
 }
 
 impl Walker<'_> {
@@ -49,6 +52,7 @@ impl Changes {
     fn apply(self, state: &mut State) {
         if self.everything {
             state.forget_all();
+            state.names_unsure = true;
         }
         state.split_changed |= self.names.contains_key("IFS");
         for (name, numeric) in self.names {
@@ -96,6 +100,15 @@ impl Changes {
     }
 
     fn command(&mut self, command: &Command, state: &State) {
+        for redirect in &command.redirects {
+            if let Some(Descriptor::Variable(name)) = &redirect.descriptor {
+                self.assign(name, false);
+            }
+            match &redirect.target {
+                RedirectTarget::Word(word) => self.word(word),
+                RedirectTarget::HereDocument(document) => self.word(&document.body),
+            }
+        }
         match &command.kind {
             CommandKind::Simple(simple) => self.simple(simple, state),
             CommandKind::Subshell(_) => {}
@@ -125,12 +138,14 @@ impl Changes {
             }
             CommandKind::Case { subject, arms } => {
                 self.word(subject);
-                arms.iter().for_each(|arm| self.list(&arm.body, state));
+                for arm in arms {
+                    arm.patterns.iter().for_each(|pattern| self.word(pattern));
+                    self.list(&arm.body, state);
+                }
             }
             CommandKind::Function { name, .. } => self.functions.push(name.clone()),
             CommandKind::Arithmetic(arithmetic) => self.arithmetic(arithmetic),
-            // Arithmetic comparisons in a test can assign; `${x:=y}` in its words can too.
-            CommandKind::Test(_) => self.everything |= format!("{:?}", command.kind).contains("Assign("),
+            CommandKind::Test(test) => self.test(test),
             CommandKind::Coprocess { .. } => self.everything = true,
         }
     }
@@ -142,8 +157,12 @@ impl Changes {
                 AssignedValue::Array(_) => false,
             };
             self.assign(&assignment.name, numeric && !assignment.append);
-            if let AssignedValue::Scalar(word) = &assignment.value {
-                self.word(word);
+            if let Some(subscript) = &assignment.subscript {
+                self.arithmetic(subscript);
+            }
+            match &assignment.value {
+                AssignedValue::Scalar(word) => self.word(word),
+                AssignedValue::Array(words) => words.iter().for_each(|word| self.word(word)),
             }
         }
         simple.words.iter().for_each(|word| self.word(word));
@@ -152,8 +171,14 @@ impl Changes {
             self.everything = true;
             return;
         };
-        if state.function(&name).is_some() || self.functions.contains(&name) {
-            self.everything = true;
+        match state.function(&name) {
+            Some(Function::Defined(body)) if !self.visited.contains(&name) => {
+                self.visited.push(name.clone());
+                self.command(&body, state);
+            }
+            Some(Function::Defined(_)) => {}
+            Some(Function::Unsure) => self.everything = true,
+            None => self.everything |= self.functions.contains(&name),
         }
         match name.as_str() {
             "eval" | "source" | "." | "trap" | "command" | "builtin" | "alias" | "shopt" | "enable" | "exec" => {
@@ -176,6 +201,22 @@ impl Changes {
         }
     }
 
+    fn test(&mut self, test: &Test) {
+        match test {
+            Test::Word(word) | Test::Unary { operand: word, .. } => self.word(word),
+            Test::Binary { left, right, .. } => {
+                for word in [left, right] {
+                    self.arithmetic(&Arithmetic { pieces: word.pieces.clone(), span: word.span });
+                }
+            }
+            Test::Not(inner) | Test::Group(inner) => self.test(inner),
+            Test::And(left, right) | Test::Or(left, right) => {
+                self.test(left);
+                self.test(right);
+            }
+        }
+    }
+
     fn word(&mut self, word: &Word) {
         self.pieces(&word.pieces);
     }
@@ -186,15 +227,27 @@ impl Changes {
                 PieceKind::Double(inner) | PieceKind::Locale(inner) => self.pieces(inner),
                 PieceKind::Arithmetic(arithmetic) => self.arithmetic(arithmetic),
                 PieceKind::Parameter(parameter) => self.parameter(parameter),
+                PieceKind::Array(words) => words.iter().for_each(|word| self.word(word)),
                 _ => {}
             }
         }
     }
 
     fn parameter(&mut self, parameter: &Parameter) {
+        if let Some(subscript) = &parameter.subscript {
+            self.arithmetic(subscript);
+        }
         match &parameter.operation {
-            Some(Operation::Assign(_)) => self.assign(&parameter.name, false),
+            Some(Operation::Assign(word)) => {
+                self.assign(&parameter.name, false);
+                self.word(word);
+            }
             Some(Operation::Default(word) | Operation::Alternative(word) | Operation::Error(word)) => self.word(word),
+            Some(Operation::Trim { pattern, .. } | Operation::Case { pattern, .. }) => self.word(pattern),
+            Some(Operation::Replace { pattern, replacement, .. }) => {
+                self.word(pattern);
+                replacement.iter().for_each(|word| self.word(word));
+            }
             Some(Operation::Substring { offset, length }) => {
                 self.arithmetic(offset);
                 length.iter().for_each(|length| self.arithmetic(length));

@@ -25,6 +25,8 @@ use crate::{
 const MOST_PARTS: usize = 4096;
 /// How deep calls and substitutions may nest.
 const MOST_DEPTH: usize = 24;
+/// How many words are remembered for what is not followed.
+const MOST_WORDS: usize = 512;
 
 /// The walk over one text.
 pub(crate) struct Walker<'s> {
@@ -34,6 +36,7 @@ pub(crate) struct Walker<'s> {
     unresolved: Vec<Unresolved>,
     confined: Vec<Unresolved>,
     hints: Vec<String>,
+    words: Vec<String>,
     edits: Vec<InPlaceEdit>,
     /// Effects of expansions and redirections that no part has taken yet.
     pending: Vec<Effect>,
@@ -87,6 +90,7 @@ impl<'s> Walker<'s> {
             unresolved: Vec::new(),
             confined: Vec::new(),
             hints: Vec::new(),
+            words: Vec::new(),
             edits: Vec::new(),
             pending: Vec::new(),
             via: Via::Line,
@@ -129,6 +133,7 @@ impl<'s> Walker<'s> {
             unresolved: self.unresolved,
             confined: self.confined,
             hints: self.hints,
+            words: self.words,
             edits: self.edits,
             cwd,
         }
@@ -245,10 +250,26 @@ impl<'s> Walker<'s> {
         self.hint(before);
     }
 
+    /// Remembers known text: it may name what is read, by ways that are not followed.
+    fn note_words(&mut self, text: &Text) {
+        for stretch in text.stretches() {
+            if let Stretch::Known(known) = stretch
+                && self.words.len() < MOST_WORDS
+            {
+                let mut end = known.len().min(256);
+                while !known.is_char_boundary(end) {
+                    end -= 1;
+                }
+                self.words.push(known.get(..end).unwrap_or_default().to_owned());
+            }
+        }
+    }
+
     /// Remembers the words of the parts from `before` on: they decide what others read.
     fn hint(&mut self, before: usize) {
+        let room = MOST_WORDS.saturating_sub(self.hints.len());
         let words = self.parts.get(before..).unwrap_or_default().iter().flat_map(|part| &part.argv);
-        let words: Vec<String> = words.map(|argument| argument.text.shown()).take(256).collect();
+        let words: Vec<String> = words.take(room).map(|argument| argument.text.shown()).collect();
         self.hints.extend(words);
     }
 

@@ -13,11 +13,14 @@ use crate::{
     value::{Argument, Origin, Stretch, Text},
 };
 
+/// Options of xargs that give the command several items at once.
+const BATCHING: &[&str] = &["-n", "-L", "-l", "--max-args", "--max-lines"];
+
 /// A command inside another one.
 pub(super) enum Inner {
     /// An argument list.
     Command(Vec<Argument>),
-    /// Shell code with its positional parameters.
+    /// Shell code with `$0` and the positional parameters.
     Shell(Argument, Vec<Text>),
 }
 
@@ -35,10 +38,18 @@ impl Inner {
             None => Some(nesting.placeholder.as_str()),
         };
         let span = command.first().map(|first| first.span).unwrap_or_default();
-        let Some(placeholder) = placeholder else {
+        // Replacing and batching exclude each other, and the later one wins: neither is followed.
+        let replacing = reading.options.iter().filter(|given| {
+            given.option.names.iter().any(|name| nesting.replace.split_whitespace().any(|option| option == name))
+        });
+        let muddled = replaced.is_some() && (replacing.count() > 1 || BATCHING.iter().any(|name| reading.gave(name)));
+        let Some(placeholder) = placeholder.filter(|text| !muddled && (replaced.is_none() || !text.is_empty())) else {
             return Self::Command(vec![Argument::any(Origin::Data, span)]);
         };
-        let mut filled: Vec<Argument> = command.iter().map(|argument| fill(argument, placeholder, &start)).collect();
+        let mut filled: Vec<Argument> = command.to_vec();
+        for placeholder in placeholder.split_whitespace() {
+            filled = filled.iter().map(|argument| fill(argument, placeholder, &start)).collect();
+        }
         let used = filled != command;
         if nesting.appends && replaced.is_none() && !used {
             filled.push(Argument::any(Origin::Data, span));
@@ -123,7 +134,10 @@ impl Walker<'_> {
             self.unresolved("shell code that is not known", code.span);
             return;
         };
-        let mut fresh = state.fresh(positional);
+        let mut positional = positional.into_iter();
+        let zero = positional.next().unwrap_or_else(|| Text::unknown(Origin::Computed));
+        let mut fresh = state.fresh(positional.collect());
+        fresh.set("0", crate::state::Value::one(zero));
         fresh.split_changed = state.split_changed;
         self.code(fresh, text, code.span, program);
     }

@@ -15,13 +15,12 @@ impl Walker<'_> {
         for redirect in redirects {
             if let Some(Descriptor::Variable(name)) = &redirect.descriptor {
                 self.check_assignment(state, name, None, redirect.span);
-                state.set(name, Value::one(Text::plain()));
+                state.set(name, Value::Unknown(Origin::Computed));
             }
             match &redirect.target {
                 RedirectTarget::HereDocument(document) => {
-                    if !document.quoted {
-                        self.text(state, &document.body);
-                    }
+                    let texts = self.text(state, &document.body);
+                    texts.iter().for_each(|text| self.note_words(text));
                 }
                 RedirectTarget::Word(word) => self.redirect(state, redirect.operator, word),
             }
@@ -30,7 +29,8 @@ impl Walker<'_> {
 
     fn redirect(&mut self, state: &mut State, operator: RedirectOperator, word: &Word) {
         if operator == RedirectOperator::HereString {
-            self.text(state, word);
+            let texts = self.text(state, word);
+            texts.iter().for_each(|text| self.note_words(text));
             return;
         }
         for way in self.expand(state, word) {
@@ -40,6 +40,11 @@ impl Walker<'_> {
                 continue;
             };
             let text = &argument.text;
+            let duplicates = matches!(operator, RedirectOperator::DuplicateIn | RedirectOperator::DuplicateOut);
+            // Behind `>&` bash expands the word a second time, whatever its quotes.
+            if duplicates && !is_descriptor(text) && text.literal().is_none_or(|text| text.contains(['$', '`'])) {
+                self.unresolved("a redirection is expanded twice", word.span);
+            }
             match operator {
                 RedirectOperator::DuplicateIn | RedirectOperator::DuplicateOut if is_descriptor(text) => {}
                 RedirectOperator::Read | RedirectOperator::DuplicateIn => self.read_file(state, text, word.span),

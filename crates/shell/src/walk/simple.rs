@@ -97,7 +97,12 @@ impl Walker<'_> {
                 self.unresolved("a command has too many argument lists to follow", span);
                 return vec![vec![Argument::any(Origin::Computed, self.at(span))]];
             }
-            lists = lists.iter().flat_map(|list| ways.iter().map(move |way| [list.as_slice(), way].concat())).collect();
+            if let [way] = ways.as_slice() {
+                // The usual case, and the one that must not copy: a command may have thousands of words.
+                lists.iter_mut().for_each(|list| list.extend_from_slice(way));
+            } else {
+                lists = lists.iter().flat_map(|list| ways.iter().map(move |way| [list.as_slice(), way].concat())).collect();
+            }
         }
         lists
     }
@@ -107,6 +112,7 @@ impl Walker<'_> {
         let value = match &assignment.value {
             AssignedValue::Scalar(word) => {
                 let texts = self.text(state, word);
+                texts.iter().for_each(|text| self.note_words(text));
                 match texts.iter().find_map(Text::origin) {
                     Some(origin) if texts.iter().all(|text| text.stretches() == [Stretch::Unknown(origin)]) => {
                         Value::Unknown(if origin == Origin::Environment { Origin::Computed } else { origin })
@@ -135,6 +141,7 @@ impl Walker<'_> {
         for word in words {
             let indexed = matches!(word.pieces.first().map(|piece| &piece.kind), Some(PieceKind::Literal(text)) if text.starts_with('['));
             let ways = self.expand(state, word);
+            ways.iter().flatten().for_each(|argument| self.note_words(&argument.text));
             match ways.as_slice() {
                 [arguments] if !indexed && arguments.iter().all(|argument| !argument.many && !argument.text.has_glob()) => {
                     items.extend(arguments.iter().map(|argument| argument.text.clone()));
@@ -158,6 +165,7 @@ impl Walker<'_> {
             self.unresolved(&format!("{name} keeps a value of its own"), span);
         }
         if variables::steers(name) {
+            self.unresolved(&format!("{name} steers the shell or other programs"), span);
             self.effect(EffectKind::Environment(format!("sets {name}, which steers other programs")), span);
         }
     }
@@ -179,6 +187,9 @@ impl Walker<'_> {
             return;
         }
         self.effect_of_setting(name, &text, assignment.span);
+        if variables::steers(name) {
+            self.unresolved(&format!("{name} steers the shell or other programs"), assignment.span);
+        }
         if name == "IFS" {
             self.risk(RiskKind::IfsInjection, "IFS is changed", assignment.span);
         }
@@ -199,7 +210,7 @@ impl Walker<'_> {
             return self.unknown_command(state, arguments, span);
         };
         if lookup == Lookup::Shell {
-            match state.function(&name).cloned() {
+            match state.function(&name) {
                 Some(Function::Defined(body)) => {
                     self.part(arguments, Vec::new(), span);
                     return self.call(state, &name, &body, arguments.get(1..).unwrap_or_default());
@@ -257,6 +268,9 @@ impl Walker<'_> {
     /// Records a part with the effects gathered so far.
     pub(super) fn part(&mut self, arguments: &[Argument], normal: Vec<String>, span: Span) -> &mut Part {
         let effects = std::mem::take(&mut self.pending);
+        for argument in arguments {
+            self.note_words(&argument.text);
+        }
         let harmful = !effects.iter().all(|effect| effect.kind.is_read());
         for (at, argument) in arguments.iter().enumerate() {
             let named = at == 0 || argument.text.prefix().starts_with('-') || normal.get(at).map(String::as_str) == argument.literal();
