@@ -82,7 +82,7 @@ fn collect(value: &toml::Value, lines: &mut Vec<String>) {
 }
 
 fn hostile() -> Vec<(&'static str, String)> {
-    let fill = |unit: &str| unit.repeat(65_536 / unit.len());
+    let fill = |unit: &str| unit.repeat(65_000 / unit.len());
     vec![
         ("open parentheses", fill("(")),
         ("open substitutions", fill("$(")),

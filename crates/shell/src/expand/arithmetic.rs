@@ -41,6 +41,9 @@ impl Walker<'_> {
         let assigns = assigns(text);
         for name in names(text) {
             let value = state.variable(&name).cloned();
+            if value.is_none() && !crate::variables::is_harmless_to_read(&name) {
+                self.reads_environment(&name, arithmetic.span);
+            }
             let sound = match &value {
                 None | Some(Value::Unset) => true,
                 // Other text would be evaluated in its turn, names and subscripts in it included.

@@ -66,6 +66,9 @@ pub(crate) struct Syntax {
     /// What is no known option is an operand, as `echo` has it.
     #[serde(skip_serializing_if = "is_false")]
     pub lax: bool,
+    /// Options that mean something else when given together.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<String>,
     /// A word that starts with `@` names a file with further arguments.
     #[serde(skip_serializing_if = "is_false")]
     pub response: bool,

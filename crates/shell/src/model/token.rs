@@ -21,8 +21,16 @@ pub(crate) enum Kind {
     Dir,
     /// Code or a program that will be run.
     Exec,
-    /// Shell code.
+    /// Bash code.
     Shell,
+    /// Code for whatever `sh` is: only what all shells read alike is followed.
+    Sh,
+    /// The name of a shell option that leaves the meaning of the text alone.
+    ShellOption,
+    /// A format or a list of columns, without those that run programs or print environments.
+    Format,
+    /// Text that names no other machine.
+    Local,
     /// The rest is a command.
     Command,
     /// A command up to `;` or `+`.
@@ -59,6 +67,10 @@ impl Kind {
             "dir" => Self::Dir,
             "exec" => Self::Exec,
             "shell" => Self::Shell,
+            "sh" => Self::Sh,
+            "shell-option" => Self::ShellOption,
+            "format" => Self::Format,
+            "local" => Self::Local,
             "command" => Self::Command,
             "command;" => Self::CommandUntil,
             "sed" => Self::Sed,

@@ -31,7 +31,7 @@ impl Parser<'_> {
         // Parentheses that do not match here would not stay inside of `$(( ))`.
         let balanced = self.byte(end).is_some() && {
             let inside = self.text.get(start..end).unwrap_or_default();
-            !inside.contains(['\'', '"', '`', '\\', '#', '(', ')'])
+            !inside.contains(['\'', '"', '`', '\\', '#', '(', ')', '{', '}'])
         };
         if !balanced {
             return self.fail_at("only plain expressions are understood inside of `$[`", start, end);

@@ -25,8 +25,7 @@ impl Parser<'_> {
                 (Some(b'='), _) | (Some(b'+'), Some(b'=')) => {
                     return self.assigned(target, None, loose).map(Ok);
                 }
-                (Some(b'['), _) if loose => return self.unexpected(),
-                (Some(b'['), _) => return self.assignment_to_element(target),
+                (Some(b'['), _) => return self.assignment_to_element(target, loose),
                 _ => {}
             }
         }
@@ -49,22 +48,25 @@ impl Parser<'_> {
 
     /// `name[…]=…`, or a word that starts like it. At the start of a command bash always looks
     /// for the end of the brackets, blanks or not.
-    fn assignment_to_element(&mut self, target: Target) -> Outcome<Result<Assignment, Word>> {
+    fn assignment_to_element(&mut self, target: Target, loose: bool) -> Outcome<Result<Assignment, Word>> {
         let name_end = self.last;
         self.advance();
         let subscript = self.nested(|parser| parser.subscript(false, false))?;
         let close = self.span(self.last - 1, self.last);
+        if loose && has_break(&subscript.pieces) {
+            return self.fail_at("blanks in the brackets of a word", target.start, self.last);
+        }
         if matches!((self.peek(), self.peek_second()), (Some(b'='), _) | (Some(b'+'), Some(b'='))) {
             return self.assigned(target, Some(subscript), false).map(Ok);
+        }
+        if has_break(&subscript.pieces) {
+            return self.fail_at("blanks in the brackets of a word", target.start, self.last);
         }
         self.count_part()?;
         let mut pieces = Vec::new();
         push_literal(&mut pieces, &format!("{}[", target.name), self.span(target.start, name_end + 1));
         for piece in subscript.pieces {
             match piece.kind {
-                PieceKind::Literal(text) if text.bytes().any(is_break) => {
-                    return self.fail_at("blanks in the brackets of a word", target.start, self.last);
-                }
                 PieceKind::Literal(text) => push_literal(&mut pieces, &text, piece.span),
                 _ => pieces.push(piece),
             }
@@ -150,6 +152,10 @@ impl Parser<'_> {
     fn element(&mut self) -> Outcome<Word> {
         self.peek();
         let start = self.pos;
+        // Right after the start of a coprocess bash sees reserved words even here.
+        if self.in_coprocess && self.reserved().is_some() {
+            return self.unexpected();
+        }
         let word = self.word(Style::Plain)?;
         let bracketed = match word.pieces.first().map(|piece| &piece.kind) {
             Some(PieceKind::Literal(text)) => text.starts_with('['),
@@ -158,12 +164,25 @@ impl Parser<'_> {
         if bracketed && !brackets_close(&word) {
             return self.fail_at("unclosed bracket in an array", start, self.last);
         }
+        // Bash forgets such a backslash when it writes the substitution down to run it later.
+        let escapes = word.pieces.iter().any(|piece| matches!(piece.kind, PieceKind::Escaped(_)));
+        if escapes && self.in_substitution {
+            return self.fail_at("backslash in an array of a substitution", start, self.last);
+        }
         // A number or `{name}` before a redirection operator would not be a word.
         if matches!(self.peek(), Some(b'<' | b'>')) && literal(&word).is_some() {
             return self.unexpected();
         }
         Ok(word)
     }
+}
+
+/// Whether plain text among the pieces would end a word.
+fn has_break(pieces: &[Piece]) -> bool {
+    pieces.iter().any(|piece| match &piece.kind {
+        PieceKind::Literal(text) => text.bytes().any(is_break),
+        _ => false,
+    })
 }
 
 /// Whether the bracket a word starts with is closed in it.

@@ -170,7 +170,7 @@ impl Parser<'_> {
         self.skip_blanks();
         self.peek();
         let mut start = self.pos;
-        if let Some(kind) = self.compound()? {
+        if let Some(kind) = self.coprocess_compound()? {
             let body = Box::new(self.with_redirects(kind, start)?);
             return Ok(CommandKind::Coprocess { name: None, body });
         }
@@ -182,7 +182,7 @@ impl Parser<'_> {
             self.skip_blanks();
             self.peek();
             start = self.pos;
-            if let Some(kind) = self.compound()? {
+            if let Some(kind) = self.coprocess_compound()? {
                 let body = Box::new(self.with_redirects(kind, start)?);
                 return Ok(CommandKind::Coprocess { name: Some(name), body });
             }
@@ -191,6 +191,14 @@ impl Parser<'_> {
         }
         let body = Box::new(self.simple(start, true)?);
         Ok(CommandKind::Coprocess { name: None, body })
+    }
+
+    /// The compound command of a coprocess, if one starts here.
+    fn coprocess_compound(&mut self) -> Outcome<Option<CommandKind>> {
+        let inside = std::mem::replace(&mut self.in_coprocess, true);
+        let kind = self.compound()?;
+        self.in_coprocess = inside;
+        Ok(kind)
     }
 
     /// An error where a reserved word stands that can only be one here.

@@ -238,7 +238,8 @@ impl Parser<'_> {
         let mut patterns = Vec::new();
         loop {
             self.skip_blanks();
-            if !self.at_word() {
+            // A lone `}` would close a group around the `case`, wherever that one is.
+            if !self.at_word() || self.reserved() == Some("}") {
                 return self.unexpected();
             }
             patterns.push(self.word(Style::Plain)?);

@@ -48,6 +48,10 @@ pub(super) struct Parser<'a> {
     pub(super) in_substitution: bool,
     /// The last token was one after which a reserved word is recognised.
     pub(super) after_keyword: bool,
+    /// Inside the compound command of a coprocess.
+    pub(super) in_coprocess: bool,
+    /// Where the substitutions with parentheses are, those inside of others left out.
+    pub(super) substitutions: Vec<(usize, usize)>,
 }
 
 impl<'a> Parser<'a> {
@@ -64,6 +68,8 @@ impl<'a> Parser<'a> {
             bodies: Vec::new(),
             in_substitution: false,
             after_keyword: false,
+            in_coprocess: false,
+            substitutions: Vec::new(),
         }
     }
 

@@ -31,7 +31,13 @@ impl Parser<'_> {
         self.count_part()?;
         self.advance();
         let kind = match self.peek() {
-            Some(b'(') => self.parenthesis_expansion(start)?,
+            Some(b'(') => {
+                let inside = self.substitutions.len();
+                let kind = self.parenthesis_expansion(start)?;
+                self.substitutions.truncate(inside);
+                self.substitutions.push((start, self.pos));
+                kind
+            }
             Some(b'{') => {
                 self.advance();
                 let parameter = self.nested(|parser| parser.braces(context))?;
@@ -43,7 +49,7 @@ impl Parser<'_> {
                 pieces.push(piece);
                 return Ok(());
             }
-            Some(b'"') if context == Context::Bare => PieceKind::Locale(self.double_pieces()?),
+            Some(b'"') if context == Context::Bare => PieceKind::Locale(self.double_outer()?),
             Some(b'\'' | b'"') if !matches!(context, Context::Double | Context::Here) => {
                 return self.unexpected();
             }

@@ -240,17 +240,20 @@ impl Parser<'_> {
                 return Ok(stages);
             }
             before = Before::Pipe;
-            self.lines_after_pipe()?;
+            self.lines_after_pipe(errors_too)?;
         }
     }
 
-    /// The ends of lines after a pipe. `time` is an ordinary word after a pipe and at most one
-    /// newline, and after more it is a syntax error; as one is as rare as the other, both newlines
-    /// and `time` together are refused.
-    fn lines_after_pipe(&mut self) -> Outcome<()> {
+    /// The ends of lines after a pipe. There `time` is an ordinary word, but a reserved one again,
+    /// and an error, where more newlines stand between than bash looks back.
+    fn lines_after_pipe(&mut self, errors_too: bool) -> Outcome<()> {
+        let mut lines = usize::from(errors_too);
         self.skip_blanks();
-        let lines = self.peek() == Some(b'\n');
-        self.skip_newlines()?;
-        if lines && self.reserved() == Some("time") { self.unexpected() } else { Ok(()) }
+        while self.peek() == Some(b'\n') {
+            self.newline()?;
+            self.skip_blanks();
+            lines += 1;
+        }
+        if lines > 1 && self.reserved() == Some("time") { self.unexpected() } else { Ok(()) }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::cursor::{Outcome, Parser, is_name, is_name_start};
 use super::dollar::Context;
-use super::tree::{Arithmetic, Operation, Parameter, Piece, Word};
+use super::tree::{Arithmetic, Operation, Parameter, Piece, PieceKind, Word};
 
 /// What quotes and backslashes mean in the word of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -229,8 +229,9 @@ impl Parser<'_> {
             }
             (Inside::Strict, _) => self.quoted_piece(Context::BraceStrict, pieces),
             (Inside::Pattern | Inside::Double, Some(b'"')) => {
-                let piece = self.double()?;
-                pieces.push(piece);
+                let start = self.pos;
+                let kind = PieceKind::Double(self.double_pieces()?);
+                pieces.push(Piece { kind, span: self.span_from(start) });
                 Ok(())
             }
             (Inside::Pattern, Some(b'\'' | b'\\')) => self.unquoted(pieces),

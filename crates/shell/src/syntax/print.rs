@@ -26,6 +26,8 @@ struct Printer<'a> {
     text: String,
     /// Here-documents whose bodies follow after the line.
     pending: Vec<&'a HereDocument>,
+    /// Directly between double quotes.
+    quoted: bool,
 }
 
 impl<'a> Printer<'a> {
@@ -337,6 +339,7 @@ impl<'a> Printer<'a> {
     }
 
     fn piece(&mut self, piece: &'a Piece) {
+        let quoted = std::mem::take(&mut self.quoted);
         match &piece.kind {
             PieceKind::Literal(text) => self.put(text),
             PieceKind::Escaped(character) => {
@@ -348,7 +351,7 @@ impl<'a> Printer<'a> {
             PieceKind::AnsiC(text) => self.ansi_c(text),
             PieceKind::Locale(inside) => self.quoted("$\"", inside),
             PieceKind::Parameter(parameter) => self.parameter(parameter),
-            PieceKind::Command(substitution) => self.substitution(substitution),
+            PieceKind::Command(substitution) => self.substitution(substitution, quoted),
             PieceKind::Arithmetic(expression) => {
                 self.put("$((");
                 self.arithmetic(expression);
@@ -359,10 +362,12 @@ impl<'a> Printer<'a> {
             }
             PieceKind::Array(words) => self.array(words),
         }
+        self.quoted = quoted;
     }
 
     fn quoted(&mut self, open: &str, inside: &'a [Piece]) {
         self.put(open);
+        self.quoted = true;
         self.pieces(inside);
         self.put("\"");
     }
@@ -382,15 +387,19 @@ impl<'a> Printer<'a> {
         self.put("'");
     }
 
-    fn substitution(&mut self, substitution: &'a Substitution) {
+    fn substitution(&mut self, substitution: &'a Substitution, quoted: bool) {
         if !substitution.backticks {
             self.substituted("$( ", &substitution.list);
             return;
         }
         let mut inner = Printer::default();
         inner.list(&substitution.list);
+        let mut text = inner.text.replace('\\', "\\\\").replace('`', "\\`");
+        if quoted {
+            text = text.replace('"', "\\\"");
+        }
         self.put("`");
-        self.put(&inner.text.replace('\\', "\\\\").replace('`', "\\`"));
+        self.put(&text);
         self.put("`");
     }
 

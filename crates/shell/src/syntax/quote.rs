@@ -21,8 +21,22 @@ impl Parser<'_> {
     /// `"…"`
     pub(super) fn double(&mut self) -> Outcome<Piece> {
         let start = self.pos;
-        let pieces = self.double_pieces()?;
+        let pieces = self.double_outer()?;
         Ok(Piece { kind: PieceKind::Double(pieces), span: self.span_from(start) })
+    }
+
+    /// `"…"` that is not inside of others. Bash expands braces before it knows how quotes nest:
+    /// a brace that is quoted in truth but not for that simple reading is refused.
+    pub(super) fn double_outer(&mut self) -> Outcome<Vec<Piece>> {
+        let start = self.pos;
+        let before = self.substitutions.len();
+        let pieces = self.double_pieces()?;
+        let inside = self.substitutions.get(before..).unwrap_or_default();
+        if self.braces_are_hidden(start, self.pos, inside) {
+            Ok(pieces)
+        } else {
+            self.fail_at("quotes inside of quotes around a brace", start, self.pos)
+        }
     }
 
     /// What stands between double quotes, and the quotes.

@@ -77,4 +77,36 @@ impl Parser<'_> {
         }
         Scan::Open
     }
+
+    /// Whether no brace inside of double quotes is visible to bash when it looks for braces to
+    /// expand. It then knows quotes, but not how they nest; only substitutions with parentheses,
+    /// whose places are given, are left alone.
+    pub(super) fn braces_are_hidden(
+        &self,
+        start: usize,
+        end: usize,
+        substitutions: &[(usize, usize)],
+    ) -> bool {
+        let mut substitutions = substitutions.iter().peekable();
+        let mut quote = Some(b'"');
+        let mut at = start + 1;
+        while at + 1 < end {
+            while substitutions.next_if(|(first, _)| *first < at).is_some() {}
+            let Some(byte) = self.byte(at) else { return false };
+            match (quote, byte) {
+                (Some(b'"') | None, b'$') if substitutions.peek().is_some_and(|(first, _)| *first == at) => {
+                    at = substitutions.peek().map_or(end, |(_, last)| *last);
+                    continue;
+                }
+                (Some(b'"' | b'`') | None, b'\\') => at += 1,
+                (Some(b'"' | b'`') | None, b'$') if self.byte(at + 1) == Some(b'{') => at += 1,
+                (Some(open), _) if open == byte => quote = None,
+                (None, b'"' | b'\'' | b'`') => quote = Some(byte),
+                (None, b'{') => return false,
+                _ => {}
+            }
+            at += 1;
+        }
+        quote == Some(b'"')
+    }
 }

@@ -23,6 +23,11 @@ const SET_NAMES: &[&str] =
 /// Options of `shopt` that do.
 const SHOPT_NAMES: &[&str] = &["nullglob", "globstar", "nocaseglob", "failglob", "inherit_errexit"];
 
+/// Whether `set -o NAME` leaves the meaning of the text alone.
+pub(super) fn is_harmless_option(name: &str) -> bool {
+    SET_NAMES.contains(&name)
+}
+
 impl Walker<'_> {
     /// Follows a builtin that changes the shell; gives the state back when the tables say all there is.
     pub(super) fn builtin(

@@ -1,6 +1,6 @@
 //! The effects of a program, by its model.
 
-use super::{Walker, nested::Inner, simple::is_name};
+use super::{Walker, builtins, nested::Inner, simple::is_name};
 use crate::{
     effect::{EffectKind, Target},
     model::{
@@ -63,6 +63,11 @@ impl Walker<'_> {
         for doubt in &reading.doubts {
             if !(doubt.data && innermost.is_safe_for_data()) {
                 self.effect(EffectKind::Unknown(doubt.why.clone()), doubt.span);
+            }
+        }
+        for together in &innermost.entry.syntax.conflicts {
+            if together.split_whitespace().all(|option| reading.gave(option)) {
+                self.effect(EffectKind::Unknown(format!("`{together}` together mean something else")), span);
             }
         }
         for model in &reading.models {
@@ -142,13 +147,13 @@ impl Walker<'_> {
                     case.inner.push(Inner::command(reading, rest, String::new()));
                     return;
                 }
-                Kind::Shell if kind.many => {
-                    case.inner.push(Inner::joined(rest));
+                Kind::Shell | Kind::Sh if kind.many => {
+                    case.inner.push(self.posix(kind.kind, Inner::joined(rest)));
                     return;
                 }
-                Kind::Shell => {
+                Kind::Shell | Kind::Sh => {
                     let positional = reading.operands.get(index + 1..).unwrap_or_default();
-                    case.inner.push(Inner::shell(operand, positional));
+                    case.inner.push(self.posix(kind.kind, Inner::shell(operand, positional)));
                 }
                 _ if operand.many => {
                     for later in kinds.get(at..).unwrap_or_default() {
@@ -183,10 +188,9 @@ impl Walker<'_> {
                 self.effect(EffectKind::Network { host: Some(argument.shown()), sends: false }, span);
             }
             Kind::Object => {
-                if let Some((_, path)) = text.prefix().split_once(':') {
-                    let path = Text::known(path);
-                    self.read_file(&case.state.clone(), &path, span);
-                }
+                // Behind the last colon stands a file of the commit, which is as secret as the one on the disk.
+                let path = argument.literal().and_then(|text| text.rsplit(':').next()).map(Text::known);
+                self.read_file(&case.state.clone(), path.as_ref().unwrap_or(text), span);
             }
             Kind::Read if text.prefix().contains("://") => {
                 self.effect(EffectKind::Network { host: Some(argument.shown()), sends: false }, span);
@@ -206,7 +210,13 @@ impl Walker<'_> {
                 self.risk(RiskKind::CodeExecution, &format!("runs `{}`", argument.shown()), span);
                 self.effect(EffectKind::Execute(format!("`{}`", argument.shown())), span);
             }
-            Kind::Shell => case.inner.push(Inner::shell(argument, &[])),
+            Kind::Shell | Kind::Sh => case.inner.push(self.posix(kind, Inner::shell(argument, &[]))),
+            Kind::ShellOption if argument.literal().is_some_and(builtins::is_harmless_option) => {}
+            Kind::Format if argument.literal().is_some_and(is_plain_format) => {}
+            Kind::Local if argument.literal().is_some_and(|text| !text.contains(['@', ','])) => {}
+            Kind::ShellOption | Kind::Format | Kind::Local => {
+                self.effect(EffectKind::Unknown(format!("`{}` may do more than it seems", argument.shown())), span);
+            }
             Kind::Command | Kind::CommandUntil => {
                 self.effect(EffectKind::Unknown(format!("`{}` is a command of its own", argument.shown())), span);
             }
@@ -311,6 +321,11 @@ impl Walker<'_> {
             self.effect(effect, span);
         }
     }
+}
+
+/// Formats that run a signature program or print environments are no plain ones.
+fn is_plain_format(text: &str) -> bool {
+    !text.contains("%G") && !["signature", "environ"].iter().any(|part| text.to_ascii_lowercase().contains(part))
 }
 
 /// `NAME=…`

@@ -166,7 +166,12 @@ impl Changes {
             }
         }
         simple.words.iter().for_each(|word| self.word(word));
-        let Some(first) = simple.words.first() else { return };
+        self.words(&simple.words, state);
+    }
+
+    /// A command by its words.
+    fn words(&mut self, words: &[Word], state: &State) {
+        let Some((first, rest)) = words.split_first() else { return };
         let Some(name) = literal(first) else {
             self.everything = true;
             return;
@@ -181,9 +186,9 @@ impl Changes {
             None => self.everything |= self.functions.contains(&name),
         }
         match name.as_str() {
-            "eval" | "source" | "." | "trap" | "command" | "builtin" | "alias" | "shopt" | "enable" | "exec" => {
-                self.everything = true;
-            }
+            "command" if rest.first().and_then(literal).is_some_and(|word| matches!(word.as_str(), "-v" | "-V")) => {}
+            "command" | "builtin" => self.words(rest, state),
+            "eval" | "source" | "." | "trap" | "alias" | "shopt" | "enable" => self.everything = true,
             "cd" | "pushd" | "popd" => self.place = true,
             "set" | "shift" => self.positional = true,
             "read" | "mapfile" | "readarray" | "printf" | "declare" | "typeset" | "local" | "export" | "readonly"
@@ -191,7 +196,7 @@ impl Changes {
                 self.assign("REPLY", false);
                 self.assign("MAPFILE", false);
                 self.assign("OPTARG", false);
-                for word in simple.words.iter().skip(1) {
+                for word in rest {
                     let text = literal_prefix(word);
                     let names = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
                     names.filter(|name| !name.is_empty()).for_each(|name| self.assign(name, false));

@@ -51,6 +51,8 @@ pub(crate) struct Walker<'s> {
     locals: Vec<String>,
     /// What is expanded is only compared, not shown.
     testing: bool,
+    /// How much more code from arguments is followed, in bytes.
+    code_left: usize,
     /// The script as a whole has become too large.
     exhausted: bool,
 }
@@ -99,6 +101,7 @@ impl<'s> Walker<'s> {
             returns: Vec::new(),
             locals: Vec::new(),
             testing: false,
+            code_left: 2 * crate::LONGEST,
             exhausted: false,
         }
     }

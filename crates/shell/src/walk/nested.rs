@@ -124,6 +124,17 @@ impl Walker<'_> {
         }
     }
 
+    /// Code for `sh`: what bash and other shells read differently is not followed.
+    pub(super) fn posix(&mut self, kind: Kind, inner: Inner) -> Inner {
+        if let Inner::Shell(code, _) = &inner
+            && kind == Kind::Sh
+            && code.literal().is_some_and(|code| !is_posix(code))
+        {
+            self.unresolved("sh may read this code differently", code.span);
+        }
+        inner
+    }
+
     /// Code that another shell runs.
     pub(super) fn shell_code(&mut self, state: &State, code: &Argument, positional: Vec<Text>, program: &str) {
         let Some(text) = code.literal() else {
@@ -144,6 +155,11 @@ impl Walker<'_> {
 
     /// Follows code given as text, in this state.
     pub(super) fn code(&mut self, state: State, text: &str, span: Span, program: &str) -> Outcome {
+        let Some(left) = self.code_left.checked_sub(text.len()) else {
+            self.unresolved("more code in arguments than is followed", span);
+            return Outcome::same(state);
+        };
+        self.code_left = left;
         let outer = self.within;
         let place = self.at(span);
         let parsed = syntax::parse(text);
@@ -218,6 +234,17 @@ impl Walker<'_> {
             self.edits.push(InPlaceEdit { program: case.name.to_owned(), script, files, span });
         }
     }
+}
+
+/// Whether nothing stands in the code that only bash knows, or knows otherwise.
+fn is_posix(code: &str) -> bool {
+    const ONLY_BASH: &[&str] = &[
+        "((", "[[", "$'", "$\"", "<(", ">(", "|&", "&>", "<<<", "+=", "=(", "function", "select", "coproc", "declare", "typeset",
+        "let", "printf -v", "shopt", "mapfile", "readarray", "pushd", "popd", "source", "time", "\\", "local", "readonly", "set -o",
+    ];
+    let braces = code.contains('{') && (code.contains(',') || code.contains(".."));
+    let operations = code.contains("${") && code.contains(['/', '^', ',', '@', '!']);
+    !braces && !operations && !ONLY_BASH.iter().any(|word| code.contains(word))
 }
 
 /// The text of a script, a digit standing for what can only be a number.

@@ -44,6 +44,7 @@ use crate::syntax::parse;
 #[case::bad_function("f() a", 4)]
 #[case::function_arguments("f(a) { b; }", 2)]
 #[case::case_without_in("case a b) c;; esac", 7)]
+#[case::case_brace("case a in }) c;; esac", 10)]
 #[case::case_pipe("case a in b|) c;; esac", 12)]
 #[case::test_open("[[ a", 4)]
 #[case::test_two_words("[[ a b ]]", 5)]
@@ -68,6 +69,13 @@ use crate::syntax::parse;
 #[case::for_two_expressions("for ((a;b)); do c; done", 6)]
 #[case::double_parenthesis_line("((a)\n)", 3)]
 #[case::case_in_arithmetic("a $(( $(case b in b) c;; esac) ))", 2)]
+#[case::backslash_in_array("$(a=(\\;b))", 5)]
+#[case::time_after_lines("a |\n\ntime b", 5)]
+#[case::time_after_errors_and_line("a |&\ntime b", 5)]
+#[case::loose_brackets("a=1 >f b[1 2]=3", 7)]
+#[case::brace_in_quotes_in_quotes("a \"${b:-\"{c,d}\"}\"", 2)]
+#[case::brace_in_backticks_in_quotes("a \"`b \"{c,d}\"`\"", 2)]
+#[case::reserved_in_array_of_coprocess("coproc { a=(in); }", 12)]
 #[case::key_that_would_run("a['$(b)']=1", 8)]
 fn refused(#[case] text: &str, #[case] at: u32) {
     let parsed = parse(text);

@@ -69,11 +69,15 @@ fn ansi_c(#[case] text: &str, #[case] expected: &str) {
 #[case::backticks("`a b`c\"`d`\"", "`a b; `c\"`d; `\"")]
 #[case::nested_backticks("`a \\`b\\``", "`a \\`b; \\`; `")]
 #[case::backtick_escapes("`a \\$b \\\\$c \\d`", "`a ${b} \\\\$c \\\\d; `")]
-#[case::backtick_quotes_in_double("\"`a \\\"b c\\\"`\"", "\"`a \"b c\"; `\"")]
+#[case::backtick_quotes_in_double("\"`a \\\"b c\\\"`\"", "\"`a \\\"b c\\\"; `\"")]
 #[case::backtick_quotes("`a \\\"b`", "`a \\\\\"b; `")]
 #[case::processes("<(a) >(b) c<(d)e", "<( a; ) >( b; ) c<( d; )e")]
 #[case::quoted_process("\"<(a)\" '>(b)'", "\"<(a)\" '>(b)'")]
 #[case::braces("a{b,c} {1..3} { }", "a{b,c} {1..3} { }")]
+#[case::hidden_braces(
+    "\"$(a \"{b,c}\")\" \"`a \\\"{b,c}\\\"`\"",
+    "\"$( a \"{b,c}\"; )\" \"`a \\\"{b,c}\\\"; `\""
+)]
 #[case::bang("!a a!b !", "!a a!b !")]
 fn words(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(canonical(text), expected);

@@ -21,6 +21,7 @@ use crate::syntax::tree::{CommandKind, Descriptor, RedirectOperator};
 #[case::only_time("time; a", "time\na")]
 #[case::time_and_not("! time ! ! a", "time ! a")]
 #[case::time_after_pipe("a | time b", "a | time b")]
+#[case::time_after_pipe_and_line("a |\ntime b", "a | time b")]
 #[case::not_time("a time", "a time")]
 #[case::time_with_a_word("time -a", "time -a")]
 #[case::comment("a # b; c\nd#e #", "a\nd#e")]
@@ -164,6 +165,7 @@ fn redirections_keep_their_parts() {
 #[case::escaped_equals("a\\=b", 0, 1)]
 #[case::number("1=b", 0, 1)]
 #[case::after_redirection(">f a=b >g c=d e", 2, 1)]
+#[case::element_after_redirection("a=1 >f b[1]=c d", 2, 1)]
 #[case::glob("a[1] b", 0, 2)]
 #[case::bracket_command("[ a ]", 0, 3)]
 fn assigned_and_words(#[case] text: &str, #[case] assignments: usize, #[case] words: usize) {
