@@ -31,7 +31,9 @@ fn main() -> Outcome<()> {
         let family = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
         let text = fs::read_to_string(&path)?;
         // TEMP lenient
-        if let Err(error) = read_family(&family, &text, &mut programs) { println!("cargo:warning={}: {error}", path.display()); }
+        if let Err(error) = read_family(&family, &text, &mut programs) {
+            println!("cargo:warning={}: {error}", path.display());
+        }
     }
     let out = Path::new(&env::var("OUT_DIR")?).join("programs.rs");
     fs::write(out, pack(&programs)?)?;

@@ -6,7 +6,9 @@ use std::borrow::Cow;
 use gripper_shell::{Phase, RiskKind, Target, Verdict, hidden};
 use serde::Serialize;
 
-use crate::{Deceptive, HookOpinion, Mode, Opinion, Policy, Request, RuleList, SourcedRule, Subject, sensitive};
+use crate::{
+    Deceptive, HookOpinion, Mode, Opinion, Policy, Request, RuleList, SourcedRule, Subject, sensitive,
+};
 
 /// Allow, ask or deny.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -286,7 +288,10 @@ fn open_reads(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
         return None;
     }
     if !policy.flags.confined {
-        let why = analysis.confined().first().map_or("which files it reads is decided while it runs", |note| &note.why);
+        let why = analysis
+            .confined()
+            .first()
+            .map_or("which files it reads is decided while it runs", |note| &note.why);
         let reason = format!("{why}, and nothing here hides sensitive files from it");
         return Some(ask(request, By::Check(Check::Unconfined), reason));
     }

@@ -2,7 +2,10 @@ use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 use rstest::rstest;
 
 use super::{Behavior, By, Check, decide};
-use crate::{CommandPlace, Deceptive, HookOpinion, Mode, Opinion, PathUse, Policy, Request, Rule, RuleList, Source, Subject};
+use crate::{
+    CommandPlace, Deceptive, HookOpinion, Mode, Opinion, PathUse, Policy, Request, Rule, RuleList, Source,
+    Subject,
+};
 
 /// A policy from a short text: `mode; list Rule; list Rule`.
 fn policy(text: &str) -> Policy {
@@ -92,7 +95,11 @@ fn command(text: &str) -> Request<'static> {
 #[case::deceives("$'\\x72m' a", true, Behavior::Deny)]
 #[case::unknown("frobnicate", true, Behavior::Ask)]
 #[case::malformed("ls '", true, Behavior::Ask)]
-fn commands_are_judged_by_what_they_do(#[case] text: &str, #[case] confined: bool, #[case] expected: Behavior) {
+fn commands_are_judged_by_what_they_do(
+    #[case] text: &str,
+    #[case] confined: bool,
+    #[case] expected: Behavior,
+) {
     let mut policy = Policy::new("/project");
     policy.flags.confined = confined;
     let decision = decide(&policy, &command(text));

@@ -36,7 +36,15 @@ static COMPILED: LazyLock<Compiled> = LazyLock::new(|| {
     let sets = [&table.secret, &table.harmless, &table.steering].map(|patterns| set(patterns));
     let broken = broken || sets.iter().any(Option::is_none);
     let [secret, harmless, steering] = sets.map(Option::unwrap_or_default);
-    Compiled { secret, harmless, steering, samples: table.samples, words: table.words, decoders: table.decoders, broken }
+    Compiled {
+        secret,
+        harmless,
+        steering,
+        samples: table.samples,
+        words: table.words,
+        decoders: table.decoders,
+        broken,
+    }
 });
 
 fn glob(pattern: &str) -> Option<GlobMatcher> {
@@ -82,14 +90,16 @@ pub(crate) fn pattern_is_secret(pattern: &str) -> bool {
 
 /// Whether a word names a secret file, in whole or by a pattern, alone or behind `=` or `:`.
 pub(crate) fn names_secret(word: &str) -> bool {
-    word.split(|c: char| c.is_whitespace() || matches!(c, '=' | ':' | ',')).filter(|name| !name.is_empty()).any(|name| {
-        // `process.env` is code, not a file.
-        let last = name.rsplit('/').next().unwrap_or(name);
-        let code = last.len() > ".env".len() && last.ends_with(".env");
-        let pattern = name.contains(['*', '?', '[']);
-        let path = format!("/{}", name.trim_start_matches('/'));
-        !code && (is_secret(&path) || (pattern && last.starts_with('.') && pattern_is_secret(&path)))
-    })
+    word.split(|c: char| c.is_whitespace() || matches!(c, '=' | ':' | ','))
+        .filter(|name| !name.is_empty())
+        .any(|name| {
+            // `process.env` is code, not a file.
+            let last = name.rsplit('/').next().unwrap_or(name);
+            let code = last.len() > ".env".len() && last.ends_with(".env");
+            let pattern = name.contains(['*', '?', '[']);
+            let path = format!("/{}", name.trim_start_matches('/'));
+            !code && (is_secret(&path) || (pattern && last.starts_with('.') && pattern_is_secret(&path)))
+        })
 }
 
 /// Whether a word shows that secrets are looked for: it says so, is a piece of `.env`, or decodes.
@@ -114,7 +124,9 @@ mod tests {
     #[test]
     fn lists_are_sorted_and_every_pattern_compiles() {
         let table: Table = toml::from_str(TABLE).unwrap();
-        for list in [&table.secret, &table.harmless, &table.steering, &table.samples, &table.words, &table.decoders] {
+        for list in
+            [&table.secret, &table.harmless, &table.steering, &table.samples, &table.words, &table.decoders]
+        {
             assert!(list.is_sorted(), "out of order: {:?}", list.windows(2).find(|pair| pair[0] > pair[1]));
         }
         assert!(!super::COMPILED.broken);

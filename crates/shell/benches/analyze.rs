@@ -3,7 +3,13 @@
 //!
 //! `cargo bench -p gripper-shell --bench analyze [-- FILE...]`
 
-#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints")]
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a benchmark prints"
+)]
 
 use std::{
     fs,
@@ -17,14 +23,18 @@ use gripper_shell::{Surroundings, analyze, syntax};
 const ROUNDS: u32 = 20;
 
 fn main() {
-    let files: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
-    let lines = if files.is_empty() { examples() } else { files.iter().flat_map(|file| commands(file)).collect() };
+    let files: Vec<String> =
+        std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let lines =
+        if files.is_empty() { examples() } else { files.iter().flat_map(|file| commands(file)).collect() };
     let here = Surroundings::new("/home/dev/project", "/home/dev");
     for line in &lines {
         black_box(analyze(line, &here));
     }
-    let mut whole: Vec<Duration> = lines.iter().map(|line| best(|| drop(black_box(analyze(line, &here))))).collect();
-    let mut parse: Vec<Duration> = lines.iter().map(|line| best(|| drop(black_box(syntax::parse(line))))).collect();
+    let mut whole: Vec<Duration> =
+        lines.iter().map(|line| best(|| drop(black_box(analyze(line, &here))))).collect();
+    let mut parse: Vec<Duration> =
+        lines.iter().map(|line| best(|| drop(black_box(syntax::parse(line))))).collect();
     println!("{} command lines, best of {ROUNDS} each", lines.len());
     report("analysis", &mut whole);
     report("parsing alone", &mut parse);
@@ -33,7 +43,11 @@ fn main() {
         let started = Instant::now();
         let analysis = analyze(&text, &here);
         let time = started.elapsed();
-        println!("  {name:<28}{:>9.2} ms   {} unresolved", time.as_secs_f64() * 1e3, analysis.unresolved().len());
+        println!(
+            "  {name:<28}{:>9.2} ms   {} unresolved",
+            time.as_secs_f64() * 1e3,
+            analysis.unresolved().len()
+        );
     }
 }
 
@@ -57,7 +71,9 @@ fn report(name: &str, times: &mut [Duration]) {
 fn commands(file: &str) -> Vec<String> {
     let text = fs::read_to_string(file).unwrap_or_else(|error| panic!("{file}: {error}"));
     text.lines()
-        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap().get("cmd")?.as_str().map(str::to_owned))
+        .filter_map(|line| {
+            serde_json::from_str::<serde_json::Value>(line).unwrap().get("cmd")?.as_str().map(str::to_owned)
+        })
         .collect()
 }
 
@@ -74,7 +90,9 @@ fn examples() -> Vec<String> {
 fn collect(value: &toml::Value, lines: &mut Vec<String>) {
     for (name, value) in value.as_table().into_iter().flatten() {
         if name == "allow" || name == "refuse" {
-            lines.extend(value.as_array().into_iter().flatten().filter_map(|line| line.as_str().map(str::to_owned)));
+            lines.extend(
+                value.as_array().into_iter().flatten().filter_map(|line| line.as_str().map(str::to_owned)),
+            );
         } else {
             collect(value, lines);
         }
@@ -103,8 +121,17 @@ fn hostile() -> Vec<(&'static str, String)> {
         ("flat loops", fill("for i in a b;do ls $i;done;")),
         ("if", fill("if ls;then ")),
         ("case", fill("case a in ")),
-        ("functions", format!("{}ls", (0..3000).map(|n| format!("f{n}(){{ f{};}};", n + 1)).collect::<String>())),
-        ("function bomb", format!("f(){{ g;g;}};g(){{ h;h;}};h(){{ i;i;}};i(){{ j;j;}};j(){{ k;k;}};k(){{ l;l;}};l(){{ ls;ls;}};{}", "f;".repeat(20_000))),
+        (
+            "functions",
+            format!("{}ls", (0..3000).map(|n| format!("f{n}(){{ f{};}};", n + 1)).collect::<String>()),
+        ),
+        (
+            "function bomb",
+            format!(
+                "f(){{ g;g;}};g(){{ h;h;}};h(){{ i;i;}};i(){{ j;j;}};j(){{ k;k;}};k(){{ l;l;}};l(){{ ls;ls;}};{}",
+                "f;".repeat(20_000)
+            ),
+        ),
         ("eval", fill("eval ls;")),
         ("eval in eval", format!("{}ls", "eval ".repeat(13_000))),
         ("arithmetic", format!("echo $(({}1))", "1+".repeat(32_000))),

@@ -184,6 +184,11 @@ impl Argument {
         if self.many { None } else { self.text.literal() }
     }
 
+    /// Whether it is exactly one argument: a pattern may match several files.
+    pub(crate) fn is_one(&self) -> bool {
+        !self.many && !self.text.has_glob()
+    }
+
     /// As shown to people.
     pub fn shown(&self) -> String {
         let mut shown = self.text.shown();

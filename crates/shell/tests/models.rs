@@ -1,7 +1,12 @@
 //! The examples in the model files: what they allow only reads, what they refuse does not.
 //! `FAMILY=git cargo test -p gripper-shell --test models` looks at one file only.
 
-#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test may stop at the first surprise"
+)]
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -61,10 +66,19 @@ fn every_example_comes_out_as_labelled() {
         count += 1;
         let analysis = analyze(&example.line, &here);
         let reads = analysis.verdict() != Verdict::NotReadOnly;
-        let outside = analysis.reads().iter().any(|target| target.to_string().starts_with('/') && !here.holds(&target.to_string()));
+        let outside = analysis
+            .reads()
+            .iter()
+            .any(|target| target.to_string().starts_with('/') && !here.holds(&target.to_string()));
         if (reads && !outside) != example.allowed {
             let label = if example.allowed { "allow" } else { "refuse" };
-            wrong.push(format!("{}.toml [{}] {label}: {}\n      {}", example.family, example.place, example.line, analysis.summary(&here)));
+            wrong.push(format!(
+                "{}.toml [{}] {label}: {}\n      {}",
+                example.family,
+                example.place,
+                example.line,
+                analysis.summary(&here)
+            ));
         }
     }
     assert!(wrong.is_empty(), "{} of {count} examples are wrong:\n{}", wrong.len(), wrong.join("\n"));
@@ -72,8 +86,10 @@ fn every_example_comes_out_as_labelled() {
 
 #[test]
 fn every_program_has_an_example() {
-    let families: BTreeSet<(String, String)> =
-        examples().into_iter().map(|example| (example.family, example.place.split(' ').next().unwrap().to_owned())).collect();
+    let families: BTreeSet<(String, String)> = examples()
+        .into_iter()
+        .map(|example| (example.family, example.place.split(' ').next().unwrap().to_owned()))
+        .collect();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("models");
     let mut bare = Vec::new();
     for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {

@@ -57,8 +57,12 @@ pub(super) fn run(file: &Path, score: bool, flags: Flags) -> anyhow::Result<Exit
         if text.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        let line: Line = serde_json::from_slice(&text)
-            .map_err(|error| UsageError(format!("{shown}:{}: {error}: expected an object with cmd, or with tool and input", at + 1)))?;
+        let line: Line = serde_json::from_slice(&text).map_err(|error| {
+            UsageError(format!(
+                "{shown}:{}: {error}: expected an object with cmd, or with tool and input",
+                at + 1
+            ))
+        })?;
         let started = Instant::now();
         let decision = judge(&line, flags);
         if score {
@@ -91,8 +95,12 @@ fn judge(line: &Line, flags: Flags) -> Decision {
         return decide(&policy, &Request::new(tool));
     };
     let cwd = line.cwd.as_deref().unwrap_or(PROJECT).replace('~', HOME);
-    let links: Vec<(PathBuf, PathBuf)> =
-        line.fs.symlinks.iter().map(|(from, to)| (absolute(Path::new(PROJECT), from), link_target(from, to))).collect();
+    let links: Vec<(PathBuf, PathBuf)> = line
+        .fs
+        .symlinks
+        .iter()
+        .map(|(from, to)| (absolute(Path::new(PROJECT), from), link_target(from, to)))
+        .collect();
     let real = |path: &str| follow(Path::new(path), &links);
     let place = CommandPlace { cwd: &cwd, home: HOME, real: &real };
     decide(&policy, &Request::command(tool, command, &policy, place))
@@ -113,7 +121,8 @@ fn link_target(from: &str, to: &str) -> PathBuf {
 fn follow(path: &Path, links: &[(PathBuf, PathBuf)]) -> PathBuf {
     let mut path = path.to_owned();
     for _ in 0..8 {
-        let Some((rest, to)) = links.iter().find_map(|(from, to)| Some((path.strip_prefix(from).ok()?, to))) else {
+        let Some((rest, to)) = links.iter().find_map(|(from, to)| Some((path.strip_prefix(from).ok()?, to)))
+        else {
             return path;
         };
         path = to.join(rest);
@@ -154,8 +163,11 @@ impl Sheet {
         self.table.entry(expect.to_owned()).or_default()[decision.behavior as usize] += 1;
         let class = line.class.iter().cloned();
         let tags = line.tags.iter().map(|tag| format!("#{tag}"));
-        let plain = !line.tags.iter().any(|tag| ["network-read", "cluster", "container"].contains(&tag.as_str()));
-        for group in class.chain(tags).chain(plain.then(|| "(without network, cluster, container)".to_owned())) {
+        let plain =
+            !line.tags.iter().any(|tag| ["network-read", "cluster", "container"].contains(&tag.as_str()));
+        for group in
+            class.chain(tags).chain(plain.then(|| "(without network, cluster, container)".to_owned()))
+        {
             let (passed, all) = self.groups.entry(group).or_default();
             *passed += usize::from(right);
             *all += 1;
@@ -163,7 +175,10 @@ impl Sheet {
         if !right {
             let command = line.cmd.clone().unwrap_or_else(|| line.input.to_string());
             let command = show::one_line(&command, 90);
-            self.misses.push(format!("{answer} instead of {expect}: {command}\n      {DIM}{}{DIM:#}", show::one_line(&decision.reason, 120)));
+            self.misses.push(format!(
+                "{answer} instead of {expect}: {command}\n      {DIM}{}{DIM:#}",
+                show::one_line(&decision.reason, 120)
+            ));
         }
     }
 
@@ -181,10 +196,19 @@ impl Sheet {
             text.push_str(&format!("{group:<40}{passed:>8}{all:>8}\n"));
         }
         self.times.sort();
-        let at = |share: f64| self.times.get(((self.times.len() as f64 - 1.0) * share) as usize).copied().unwrap_or_default();
-        text.push_str(&format!("\ntime per line: median {}, p99 {}\n", show::duration(at(0.5)), show::duration(at(0.99))));
+        let at = |share: f64| {
+            self.times.get(((self.times.len() as f64 - 1.0) * share) as usize).copied().unwrap_or_default()
+        };
+        text.push_str(&format!(
+            "\ntime per line: median {}, p99 {}\n",
+            show::duration(at(0.5)),
+            show::duration(at(0.99))
+        ));
         if self.with_rules > 0 {
-            text.push_str(&format!("{} lines carry rules, which are not used yet: judged by an empty policy\n", self.with_rules));
+            text.push_str(&format!(
+                "{} lines carry rules, which are not used yet: judged by an empty policy\n",
+                self.with_rules
+            ));
         }
         if !self.misses.is_empty() {
             text.push_str(&format!("\n{BOLD}not as expected{BOLD:#}\n"));

@@ -29,17 +29,29 @@ pub(super) fn of(request: &Request<'_>, decision: &Decision) -> String {
     }
     more(&mut text, analysis.parts().len(), MOST_PARTS);
     for doubt in analysis.unresolved().iter().take(MOST_RISKS) {
-        let _ = writeln!(text, "  {NOTE}unresolved{NOTE:#} {}: {}", place(&command.text, doubt.span), show::safe(&doubt.why));
+        let _ = writeln!(
+            text,
+            "  {NOTE}unresolved{NOTE:#} {}: {}",
+            place(&command.text, doubt.span),
+            show::safe(&doubt.why)
+        );
     }
     let _ = writeln!(text, "\n{BOLD}in short{BOLD:#}  {}", show::safe(&command.summary));
     let note = match analysis.verdict() {
         Verdict::ReadOnly => "only reads",
-        Verdict::ReadOnlyIfConfined => "only reads; which files is decided while it runs, so it needs sensitive files hidden",
+        Verdict::ReadOnlyIfConfined => {
+            "only reads; which files is decided while it runs, so it needs sensitive files hidden"
+        }
         Verdict::NotReadOnly => "more than reading",
     };
     let _ = writeln!(text, "{BOLD}verdict{BOLD:#}   {note}");
     for edit in analysis.edits() {
-        let _ = writeln!(text, "{BOLD}edits{BOLD:#}     {} in place, by {}", show::safe(&edit.files.join(" ")), edit.program);
+        let _ = writeln!(
+            text,
+            "{BOLD}edits{BOLD:#}     {} in place, by {}",
+            show::safe(&edit.files.join(" ")),
+            edit.program
+        );
     }
     for (code, meaning) in analysis.exits() {
         let _ = writeln!(text, "{DIM}exit {code} means: {meaning}{DIM:#}");
@@ -117,7 +129,11 @@ fn more(text: &mut String, all: usize, shown: usize) {
 
 fn place(command: &str, span: Span) -> String {
     let words = span.of(command);
-    if words.is_empty() { format!("at byte {}", span.start) } else { format!("`{}`", show::one_line(words, 60)) }
+    if words.is_empty() {
+        format!("at byte {}", span.start)
+    } else {
+        format!("`{}`", show::one_line(words, 60))
+    }
 }
 
 fn colour(risk: &Risk) -> Style {

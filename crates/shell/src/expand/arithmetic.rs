@@ -15,16 +15,22 @@ impl Walker<'_> {
             match &piece.kind {
                 PieceKind::Literal(literal) => text.push_str(literal),
                 // Quotes keep an expansion from this shell, not from the evaluation that follows.
-                PieceKind::Single(literal) | PieceKind::AnsiC(literal) if !literal.contains(['$', '`', '[', '\\']) => {
+                PieceKind::Single(literal) | PieceKind::AnsiC(literal)
+                    if !literal.contains(['$', '`', '[', '\\']) =>
+                {
                     text.push_str(literal);
                 }
                 PieceKind::Escaped(c) if !matches!(c, '$' | '`' | '[' | '\\') => text.push(*c),
-                PieceKind::Double(_) | PieceKind::Parameter(_) | PieceKind::Command(_) | PieceKind::Arithmetic(_) => {
+                PieceKind::Double(_)
+                | PieceKind::Parameter(_)
+                | PieceKind::Command(_)
+                | PieceKind::Arithmetic(_) => {
                     let word = crate::syntax::tree::Word { pieces: vec![piece.clone()], span: piece.span };
                     for value in self.text(state, &word) {
                         match number_text(&value) {
                             Some(value) => text.push_str(&value),
-                            None => self.unresolved("arithmetic on text that is not known can run code", piece.span),
+                            None => self
+                                .unresolved("arithmetic on text that is not known can run code", piece.span),
                         }
                         text.push(' ');
                     }

@@ -68,9 +68,8 @@ fn literal(piece: &Piece) -> &str {
 fn is_odd(word: &Word) -> bool {
     word.pieces.iter().enumerate().any(|(at, piece)| match &piece.kind {
         PieceKind::Parameter(parameter) => {
-            let bare = piece.span.range().len() == parameter.name.len() + 1;
             let touches = word.pieces.get(at + 1).is_some_and(|next| literal(next).starts_with('{'));
-            parameter.operation.is_some() || (bare && touches)
+            parameter.operation.is_some() || touches
         }
         PieceKind::Double(inner) => inner.iter().any(|piece| match &piece.kind {
             PieceKind::Parameter(parameter) => parameter.operation.is_some(),
@@ -82,7 +81,11 @@ fn is_odd(word: &Word) -> bool {
     })
 }
 
-fn expand_units<'w>(units: &[Unit<'w>], depth: usize, budget: &mut usize) -> Result<Vec<Vec<Unit<'w>>>, TooMany> {
+fn expand_units<'w>(
+    units: &[Unit<'w>],
+    depth: usize,
+    budget: &mut usize,
+) -> Result<Vec<Vec<Unit<'w>>>, TooMany> {
     if depth > 16 || *budget == 0 {
         return Err(TooMany);
     }
@@ -167,7 +170,9 @@ fn sequence<'w>(inner: &[Unit<'w>]) -> Result<Option<Vec<Vec<Unit<'w>>>>, TooMan
     };
     let words = if let (Ok(from), Ok(to)) = (first.parse::<i64>(), last.parse::<i64>()) {
         // Zero-padded numbers are rare and their width rule is intricate: they are not followed.
-        let padded = |text: &str| text.trim_start_matches('-').len() > 1 && text.trim_start_matches('-').starts_with('0');
+        let padded = |text: &str| {
+            text.trim_start_matches('-').len() > 1 && text.trim_start_matches('-').starts_with('0')
+        };
         if padded(first) || padded(last) || first.starts_with('+') || last.starts_with('+') {
             return Err(TooMany);
         }

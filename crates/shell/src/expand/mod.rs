@@ -146,26 +146,34 @@ impl Walker<'_> {
         match &piece.kind {
             PieceKind::Literal(text) => vec![Chunk::Bare(text.clone())],
             PieceKind::Escaped(c) => vec![Chunk::Quoted(Text::known(c.to_string()))],
-            PieceKind::Single(text) | PieceKind::AnsiC(text) => vec![Chunk::Quoted(Text::known(text.clone()))],
-            PieceKind::Double(pieces) | PieceKind::Locale(pieces) => self.quoted(state, pieces),
-            PieceKind::Parameter(parameter) => {
-                match self.parameter(state, parameter, piece.span, false) {
-                    Expansion::OneOf(_) if state.split_changed => vec![Chunk::Many(Origin::Computed)],
-                    Expansion::OneOf(texts) => texts.into_iter().map(Chunk::Split).collect(),
-                    Expansion::Fields(fields) if fields.iter().all(is_one_word) => {
-                        vec![Chunk::Fields(fields)]
-                    }
-                    Expansion::Fields(_) => vec![Chunk::Many(Origin::Computed)],
-                    Expansion::Many(origin) => vec![Chunk::Many(origin)],
-                }
+            PieceKind::Single(text) | PieceKind::AnsiC(text) => {
+                vec![Chunk::Quoted(Text::known(text.clone()))]
             }
+            PieceKind::Double(pieces) | PieceKind::Locale(pieces) => self.quoted(state, pieces),
+            PieceKind::Parameter(parameter) => match self.parameter(state, parameter, piece.span, false) {
+                Expansion::OneOf(_) if state.split_changed => vec![Chunk::Many(Origin::Computed)],
+                Expansion::OneOf(texts) => texts.into_iter().map(Chunk::Split).collect(),
+                Expansion::Fields(fields) if fields.iter().all(is_one_word) => {
+                    vec![Chunk::Fields(fields)]
+                }
+                Expansion::Fields(_) => vec![Chunk::Many(Origin::Computed)],
+                Expansion::Many(origin) => vec![Chunk::Many(origin)],
+            },
             PieceKind::Command(substitution) => {
                 let output = self.substitution(state, &substitution.list, piece.span);
-                if state.split_changed { vec![Chunk::Many(Origin::Output)] } else { vec![Chunk::Split(output)] }
+                if state.split_changed {
+                    vec![Chunk::Many(Origin::Output)]
+                } else {
+                    vec![Chunk::Split(output)]
+                }
             }
             PieceKind::Arithmetic(arithmetic) => {
                 let value = self.arithmetic(state, arithmetic);
-                if state.split_changed { vec![Chunk::Many(Origin::Computed)] } else { vec![Chunk::Split(value)] }
+                if state.split_changed {
+                    vec![Chunk::Many(Origin::Computed)]
+                } else {
+                    vec![Chunk::Split(value)]
+                }
             }
             PieceKind::Process { output, list } => {
                 if list.items.is_empty() {
@@ -229,14 +237,19 @@ impl Walker<'_> {
                 ways = vec![Text::unknown(Origin::Computed)];
             }
         }
-        if several { vec![Chunk::Many(Origin::Computed)] } else { ways.into_iter().map(Chunk::Quoted).collect() }
+        if several {
+            vec![Chunk::Many(Origin::Computed)]
+        } else {
+            ways.into_iter().map(Chunk::Quoted).collect()
+        }
     }
 
     /// Replaces a leading `~`; in assignments a `~` behind a colon counts too, which is not followed.
     fn tilde(&mut self, state: &State, word: &Word, chunks: &mut [Chunk], assignment: bool) {
         let [Chunk::Bare(text)] = chunks else { return };
         let named = text.split_once('=').is_some_and(|(name, rest)| {
-            name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '+' | '[' | ']')) && (rest.starts_with('~') || rest.contains(":~"))
+            name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '+' | '[' | ']'))
+                && (rest.starts_with('~') || rest.contains(":~"))
         });
         if named || (assignment && text.contains(":~")) {
             chunks[0] = Chunk::Quoted(Text::unknown(Origin::Computed));
@@ -247,7 +260,11 @@ impl Walker<'_> {
         let (user, tail) = rest.split_at(end);
         // A quoted character before the first slash switches the tilde off.
         if tail.is_empty() && word.pieces.len() > 1 {
-            if word.pieces.get(1).is_some_and(|piece| matches!(piece.kind, PieceKind::Parameter(_) | PieceKind::Command(_))) {
+            if word
+                .pieces
+                .get(1)
+                .is_some_and(|piece| matches!(piece.kind, PieceKind::Parameter(_) | PieceKind::Command(_)))
+            {
                 chunks[0] = Chunk::Many(Origin::Computed);
             }
             return;
@@ -354,17 +371,25 @@ fn is_ambiguous(pieces: &[Piece], quoted: bool) -> bool {
             let next = pieces.get(at + 1).map(|next| &next.kind);
             let glued = matches!(next, Some(PieceKind::Literal(text)) if text.starts_with(['(', '{']));
             let word = match &parameter.operation {
-                Some(Operation::Default(word) | Operation::Assign(word) | Operation::Error(word) | Operation::Alternative(word)) => {
-                    word.pieces.as_slice()
-                }
+                Some(
+                    Operation::Default(word)
+                    | Operation::Assign(word)
+                    | Operation::Error(word)
+                    | Operation::Alternative(word),
+                ) => word.pieces.as_slice(),
                 _ => &[],
             };
             (parameter.name == "$" && glued)
                 || is_ambiguous(word, quoted)
-                || (quoted && word.iter().any(|piece| matches!(&piece.kind, PieceKind::Double(inner) if has_brace(inner))))
+                || (quoted
+                    && word
+                        .iter()
+                        .any(|piece| matches!(&piece.kind, PieceKind::Double(inner) if has_brace(inner))))
         }
         PieceKind::Double(inner) | PieceKind::Locale(inner) => is_ambiguous(inner, true),
-        PieceKind::Command(substitution) => quoted && substitution.backticks && has_quotes(&substitution.list),
+        PieceKind::Command(substitution) => {
+            quoted && substitution.backticks && has_quotes(&substitution.list)
+        }
         _ => false,
     })
 }
@@ -378,10 +403,13 @@ fn has_brace(pieces: &[Piece]) -> bool {
 
 /// Whether double quotes stand in a command of the list.
 fn has_quotes(list: &List) -> bool {
-    let pipelines = list.items.iter().flat_map(|item| std::iter::once(&item.chain.first).chain(item.chain.rest.iter().map(|(_, next)| next)));
+    let pipelines = list.items.iter().flat_map(|item| {
+        std::iter::once(&item.chain.first).chain(item.chain.rest.iter().map(|(_, next)| next))
+    });
     pipelines.flat_map(|pipeline| &pipeline.stages).any(|stage| match &stage.command.kind {
         CommandKind::Simple(simple) => {
-            let quoted = |word: &Word| word.pieces.iter().any(|piece| matches!(piece.kind, PieceKind::Double(_)));
+            let quoted =
+                |word: &Word| word.pieces.iter().any(|piece| matches!(piece.kind, PieceKind::Double(_)));
             simple.words.iter().any(quoted)
         }
         _ => true,
@@ -418,8 +446,12 @@ fn bracket_end(text: &str) -> usize {
         if rest.get(next..).is_some_and(|rest| rest.starts_with(']')) {
             return at + next + 1;
         }
-        let class = rest.get(next + 1..).and_then(|inner| inner.chars().next()).filter(|c| matches!(c, ':' | '.' | '='));
-        let end = class.and_then(|c| rest.get(next + 2..)?.find(&format!("{c}]")).map(|end| next + 2 + end + 2));
+        let class = rest
+            .get(next + 1..)
+            .and_then(|inner| inner.chars().next())
+            .filter(|c| matches!(c, ':' | '.' | '='));
+        let end =
+            class.and_then(|c| rest.get(next + 2..)?.find(&format!("{c}]")).map(|end| next + 2 + end + 2));
         at += end.unwrap_or(next + 1);
     }
 }
@@ -466,7 +498,8 @@ fn is_disguised(word: &Word) -> bool {
     let mut name = String::new();
     let mut kinds = 0;
     for (at, piece) in word.pieces.iter().enumerate() {
-        let complete = name.contains('=') || (name.len() >= 2 && name.starts_with('-') && !name.starts_with("--"));
+        let complete =
+            name.contains('=') || (name.len() >= 2 && name.starts_with('-') && !name.starts_with("--"));
         if complete {
             break;
         }

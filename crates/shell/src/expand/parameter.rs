@@ -120,7 +120,8 @@ impl Walker<'_> {
                     state.set(&parameter.name, Value::Unknown(Origin::Computed));
                 }
                 let Expansion::OneOf(values) = base else { return Expansion::Many(Origin::Computed) };
-                let certain = !values.iter().any(|value| value.stretches().is_empty() || value.origin().is_some());
+                let certain =
+                    !values.iter().any(|value| value.stretches().is_empty() || value.origin().is_some());
                 if certain {
                     return Expansion::OneOf(values);
                 }
@@ -175,7 +176,8 @@ impl Walker<'_> {
 }
 
 fn subscript_text(parameter: &Parameter) -> String {
-    let pieces = parameter.subscript.as_ref().map(|subscript| subscript.pieces.as_slice()).unwrap_or_default();
+    let pieces =
+        parameter.subscript.as_ref().map(|subscript| subscript.pieces.as_slice()).unwrap_or_default();
     match pieces {
         [piece] => match &piece.kind {
             PieceKind::Literal(text) => text.clone(),

@@ -102,8 +102,7 @@ impl<'m> Reading<'m> {
 
 fn is_info(model: &Model, arguments: &[Argument]) -> bool {
     let [only] = arguments else { return false };
-    only.literal()
-        .is_some_and(|text| model.entry.conduct.info.split_whitespace().any(|known| known == text))
+    only.literal().is_some_and(|text| model.entry.conduct.info.split_whitespace().any(|known| known == text))
 }
 
 /// Reading the arguments of one model.
@@ -154,7 +153,8 @@ impl<'m> Level<'_, 'm, '_> {
             if !literals.split_whitespace().any(|word| argument.literal() == Some(word)) {
                 self.reading.operands.push(argument);
             }
-            let stops = self.model.stops_at_operand() && !(self.flat && self.model.entry.syntax.permute != Some(false));
+            let stops = self.model.stops_at_operand()
+                && !(self.flat && self.model.entry.syntax.permute != Some(false));
             if stops || self.takes_rest() {
                 self.reading.operands.extend_from_slice(self.arguments.get(self.at..).unwrap_or_default());
                 return self.arguments.len();
@@ -175,13 +175,16 @@ impl<'m> Level<'_, 'm, '_> {
             return false;
         }
         (prefix.starts_with('-') && argument.literal() != Some("-"))
-            || (prefix.len() > 1 && prefix.starts_with('+') && self.model.index.keys().any(|name| name.starts_with('+')))
+            || (prefix.len() > 1
+                && prefix.starts_with('+')
+                && self.model.index.keys().any(|name| name.starts_with('+')))
     }
 
     /// Whether every letter of `-abc` is an option.
     fn is_known_cluster(&self, argument: &Argument) -> bool {
         let letters = argument.literal().and_then(|text| text.strip_prefix('-')).unwrap_or_default();
-        !letters.is_empty() && letters.chars().all(|letter| self.model.option(&format!("-{letter}")).is_some())
+        !letters.is_empty()
+            && letters.chars().all(|letter| self.model.option(&format!("-{letter}")).is_some())
     }
 
     fn option(&mut self, argument: &Argument) {
@@ -221,7 +224,9 @@ impl<'m> Level<'_, 'm, '_> {
         let prefix = argument.text.prefix().to_owned();
         let whole = argument.literal().is_some();
         for (at, letter) in prefix.char_indices().skip(1) {
-            let Some(option) = self.model.option(&format!("-{letter}")) else { return self.unknown(argument) };
+            let Some(option) = self.model.option(&format!("-{letter}")) else {
+                return self.unknown(argument);
+            };
             let after = at + letter.len_utf8();
             match option.arity {
                 Arity::None => self.give(option, None, argument),
@@ -245,7 +250,9 @@ impl<'m> Level<'_, 'm, '_> {
         let model: &'m Model = self.model;
         let letters: Option<Vec<&'m OptionToken>> = text
             .chars()
-            .map(|letter| model.bundled.iter().find(|token| token.names.iter().any(|name| name.chars().eq([letter]))))
+            .map(|letter| {
+                model.bundled.iter().find(|token| token.names.iter().any(|name| name.chars().eq([letter])))
+            })
             .collect();
         let Some(letters) = letters.filter(|letters| !letters.is_empty()) else { return false };
         for option in letters {
@@ -283,7 +290,9 @@ impl<'m> Level<'_, 'm, '_> {
         };
         self.at += 1;
         let dashed = value.literal().is_some_and(|text| {
-            text.starts_with('-') && text.len() > 1 && !text[1..].starts_with(|next: char| next.is_ascii_digit())
+            text.starts_with('-')
+                && text.len() > 1
+                && !text[1..].starts_with(|next: char| next.is_ascii_digit())
         });
         if value.many || (dashed && !self.model.entry.syntax.words) {
             let why = format!("`{}` may not be the value of `{}`", value.shown(), argument.shown());
@@ -313,4 +322,3 @@ impl<'m> Level<'_, 'm, '_> {
         self.reading.doubt(why, argument.span, false);
     }
 }
-

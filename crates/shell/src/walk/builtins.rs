@@ -47,7 +47,9 @@ impl Walker<'_> {
                 self.risk(RiskKind::CodeExecution, "a file is run as part of this script", span);
                 self.unresolved("a sourced file is not looked into", span);
             }
-            "export" | "declare" | "typeset" | "local" | "readonly" => self.declare(&mut state, name, rest, span),
+            "export" | "declare" | "typeset" | "local" | "readonly" => {
+                self.declare(&mut state, name, rest, span)
+            }
             "unset" => self.unset(&mut state, rest),
             "read" | "mapfile" | "readarray" | "getopts" => self.read_names(&mut state, name, rest),
             "printf" if rest.first().is_some_and(|first| first.text.prefix().starts_with("-v")) => {
@@ -64,23 +66,32 @@ impl Walker<'_> {
                 return Ok(Outcome::same(state));
             }
             "shift" => {
-                let count = rest.first().map_or(Some(1), |first| first.literal().and_then(|text| text.parse::<usize>().ok()));
+                let count = rest
+                    .first()
+                    .map_or(Some(1), |first| first.literal().and_then(|text| text.parse::<usize>().ok()));
                 state.positional = match (&state.positional, count) {
-                    (Some(list), Some(count)) if count <= list.len() => Some(Rc::new(list.get(count..).unwrap_or_default().to_vec())),
+                    (Some(list), Some(count)) if count <= list.len() => {
+                        Some(Rc::new(list.get(count..).unwrap_or_default().to_vec()))
+                    }
                     (Some(list), Some(_)) => Some(Rc::clone(list)),
                     _ => None,
                 };
             }
             "shopt" => {
                 let harmless = rest.iter().all(|argument| {
-                    argument.literal().is_some_and(|text| text.starts_with('-') || SHOPT_NAMES.contains(&text))
+                    argument
+                        .literal()
+                        .is_some_and(|text| text.starts_with('-') || SHOPT_NAMES.contains(&text))
                 });
                 if !harmless {
                     self.unresolved("an option of the shell is changed", span);
                 }
             }
             "trap" => {
-                let cleared = rest.first().and_then(Argument::literal).is_some_and(|text| matches!(text, "" | "-" | "-l" | "-p"));
+                let cleared = rest
+                    .first()
+                    .and_then(Argument::literal)
+                    .is_some_and(|text| matches!(text, "" | "-" | "-l" | "-p"));
                 if !rest.is_empty() && !cleared {
                     self.risk(RiskKind::CodeExecution, "code is kept for later", span);
                     self.unresolved("a trap runs its code later", span);
@@ -89,10 +100,14 @@ impl Walker<'_> {
                     }
                 }
             }
-            "wait" if rest.iter().any(|argument| argument.text.prefix().starts_with("-p") || argument.many) => {
+            "wait"
+                if rest.iter().any(|argument| argument.text.prefix().starts_with("-p") || argument.many) =>
+            {
                 self.unresolved("a name that is not known may be assigned", span);
             }
-            "alias" | "hash" | "enable" | "unalias" if rest.iter().any(|argument| renames(name, argument)) => {
+            "alias" | "hash" | "enable" | "unalias"
+                if rest.iter().any(|argument| renames(name, argument)) =>
+            {
                 self.unresolved("names are given another meaning", span);
             }
             "[" | "test" => self.test_words(rest),
@@ -163,7 +178,10 @@ impl Walker<'_> {
                 }
             }
             Places::Unknown => {
-                self.effect(EffectKind::Unknown("the working directory is not known any more".to_owned()), span);
+                self.effect(
+                    EffectKind::Unknown("the working directory is not known any more".to_owned()),
+                    span,
+                );
             }
         }
     }
@@ -174,7 +192,9 @@ impl Walker<'_> {
         let mut stack = state.stack.to_vec();
         let operand = arguments.get(1).filter(|_| arguments.len() == 2);
         match (name, operand) {
-            ("pushd", Some(operand)) if operand.literal().is_some_and(|text| !text.starts_with(['-', '+'])) => {
+            ("pushd", Some(operand))
+                if operand.literal().is_some_and(|text| !text.starts_with(['-', '+'])) =>
+            {
                 stack.push(state.cwd.clone());
                 success.cwd = self.place(&state, &operand.text);
             }
@@ -205,12 +225,19 @@ impl Walker<'_> {
     }
 
     /// `exec`, `command` and `builtin`: another command behind them.
-    fn prefixed(&mut self, state: State, name: &str, arguments: &[Argument], span: Span) -> Result<Outcome, State> {
+    fn prefixed(
+        &mut self,
+        state: State,
+        name: &str,
+        arguments: &[Argument],
+        span: Span,
+    ) -> Result<Outcome, State> {
         let rest = arguments.get(1..).unwrap_or_default();
         let Some(first) = rest.first() else { return Err(state) };
         if first.many || first.text.may_be_option() {
             // Listing options are left to the table; `-p`, `-a` and the like are not followed.
-            let listing = name == "command" && first.literal().is_some_and(|text| matches!(text, "-v" | "-V"));
+            let listing =
+                name == "command" && first.literal().is_some_and(|text| matches!(text, "-v" | "-V"));
             if first.literal() != Some("--") && !listing {
                 self.unresolved(&format!("options of {name} are not followed"), first.span);
                 self.effect(EffectKind::Unknown(format!("options of {name} are not followed")), first.span);
@@ -271,7 +298,15 @@ impl Walker<'_> {
         }
     }
 
-    fn declare_one(&mut self, state: &mut State, builtin: &str, name: &str, value: Option<Text>, opaque: bool, span: Span) {
+    fn declare_one(
+        &mut self,
+        state: &mut State,
+        builtin: &str,
+        name: &str,
+        value: Option<Text>,
+        opaque: bool,
+        span: Span,
+    ) {
         self.check_assignment(state, name, value.as_ref(), span);
         if builtin == "export" || builtin == "declare" || builtin == "typeset" {
             match &value {
@@ -394,10 +429,8 @@ impl Walker<'_> {
     }
 
     fn set_positional(&mut self, state: &mut State, arguments: &[Argument]) {
-        let known: Option<Vec<Text>> = arguments
-            .iter()
-            .map(|argument| (!argument.many && !argument.text.has_glob()).then(|| argument.text.clone()))
-            .collect();
+        let known: Option<Vec<Text>> =
+            arguments.iter().map(|argument| argument.is_one().then(|| argument.text.clone())).collect();
         state.positional = known.map(Rc::new);
     }
 }

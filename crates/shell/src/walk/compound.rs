@@ -227,11 +227,17 @@ impl Walker<'_> {
     }
 
     /// Calls a function of the text.
-    pub(super) fn call(&mut self, state: State, name: &str, body: &Command, arguments: &[Argument]) -> Outcome {
+    pub(super) fn call(
+        &mut self,
+        state: State,
+        name: &str,
+        body: &Command,
+        arguments: &[Argument],
+    ) -> Outcome {
         let span = body.span;
         let mut inner = state.clone();
         let known: Option<Vec<Text>> =
-            arguments.iter().map(|argument| (!argument.many).then(|| argument.text.clone())).collect();
+            arguments.iter().map(|argument| argument.is_one().then(|| argument.text.clone())).collect();
         inner.positional = known.map(Rc::new);
         let returns = std::mem::take(&mut self.returns);
         let locals = std::mem::take(&mut self.locals);

@@ -16,7 +16,19 @@ use crate::{
 };
 
 /// Folders that hold other people's repositories.
-const FOREIGN: &[&str] = &[".git", "node_modules", "vendor", "third_party", "third-party", "submodules", "external", "deps", "target", "dist", "build"];
+const FOREIGN: &[&str] = &[
+    ".git",
+    "node_modules",
+    "vendor",
+    "third_party",
+    "third-party",
+    "submodules",
+    "external",
+    "deps",
+    "target",
+    "dist",
+    "build",
+];
 
 /// What is gathered while one program is judged.
 pub(super) struct Case<'a> {
@@ -33,7 +45,14 @@ pub(super) struct Case<'a> {
 
 impl Walker<'_> {
     /// Judges a known program and follows the commands inside it.
-    pub(super) fn judge(&mut self, state: &State, name: &str, model: &'static Model, arguments: &[Argument], span: Span) {
+    pub(super) fn judge(
+        &mut self,
+        state: &State,
+        name: &str,
+        model: &'static Model,
+        arguments: &[Argument],
+        span: Span,
+    ) {
         let reading = Reading::new(model, arguments.get(1..).unwrap_or_default());
         let mut case =
             Case { name, state: state.clone(), scripts: Vec::new(), inner: Vec::new(), edited: Vec::new() };
@@ -105,12 +124,16 @@ impl Walker<'_> {
         if given.option.arity == Arity::Required(Kind::CommandUntil) {
             // What find names begins with one of its starting points, and those are no options.
             let words = reading.model().is_some_and(|model| model.entry.syntax.words);
-            let start = reading.operands.first().and_then(Argument::literal).filter(|text| !text.starts_with('-'));
+            let start =
+                reading.operands.first().and_then(Argument::literal).filter(|text| !text.starts_with('-'));
             let start = if words { start.unwrap_or(".") } else { "" };
             case.inner.push(Inner::command(reading, &given.command, start.to_owned()));
         }
-        let jq = reading.model().is_some_and(|model| model.operands.iter().any(|operand| operand.kind == Kind::Jq));
-        let leaves = given.values.iter().any(|(kind, _)| matches!(kind, Kind::Read | Kind::Config | Kind::Exec));
+        let jq = reading
+            .model()
+            .is_some_and(|model| model.operands.iter().any(|operand| operand.kind == Kind::Jq));
+        let leaves =
+            given.values.iter().any(|(kind, _)| matches!(kind, Kind::Read | Kind::Config | Kind::Exec));
         if jq && leaves {
             self.risk(RiskKind::JqDanger, "jq is given files or code by a flag", given.span);
         }
@@ -170,7 +193,11 @@ impl Walker<'_> {
         let takes_command = kinds.get(at..).unwrap_or_default().iter().any(|kind| kind.kind == Kind::Command);
         let Some(model) = reading.model().filter(|_| takes_command) else { return };
         if model.entry.nesting.appends {
-            case.inner.push(Inner::command(reading, &[Argument::known("echo", Span::default())], String::new()));
+            case.inner.push(Inner::command(
+                reading,
+                &[Argument::known("echo", Span::default())],
+                String::new(),
+            ));
         } else if !reading.operands.is_empty() {
             // Assignments without a command behind them: the same as none at all.
             self.deeds(&model.bare, case.name, reading.operands[0].span);
@@ -215,10 +242,16 @@ impl Walker<'_> {
             Kind::Format if argument.literal().is_some_and(is_plain_format) => {}
             Kind::Local if argument.literal().is_some_and(|text| !text.contains(['@', ','])) => {}
             Kind::ShellOption | Kind::Format | Kind::Local => {
-                self.effect(EffectKind::Unknown(format!("`{}` may do more than it seems", argument.shown())), span);
+                self.effect(
+                    EffectKind::Unknown(format!("`{}` may do more than it seems", argument.shown())),
+                    span,
+                );
             }
             Kind::Command | Kind::CommandUntil => {
-                self.effect(EffectKind::Unknown(format!("`{}` is a command of its own", argument.shown())), span);
+                self.effect(
+                    EffectKind::Unknown(format!("`{}` is a command of its own", argument.shown())),
+                    span,
+                );
             }
             Kind::Sed | Kind::Awk | Kind::Jq => case.scripts.push((kind, argument.clone())),
             Kind::Assign => {
@@ -231,7 +264,8 @@ impl Walker<'_> {
                 self.effect(EffectKind::Network { host, sends: false }, span);
             }
             Kind::Config => {
-                let why = format!("`{}` points {} at other code or another place", argument.shown(), case.name);
+                let why =
+                    format!("`{}` points {} at other code or another place", argument.shown(), case.name);
                 self.effect(EffectKind::Unknown(why), span);
             }
             Kind::Plus if text.prefix().starts_with('+') => {}
@@ -265,7 +299,10 @@ impl Walker<'_> {
                 }
             }
             Places::Unknown => {
-                self.effect(EffectKind::Unknown("it works in a folder that is not known".to_owned()), folder.span);
+                self.effect(
+                    EffectKind::Unknown("it works in a folder that is not known".to_owned()),
+                    folder.span,
+                );
             }
         }
     }
@@ -274,7 +311,8 @@ impl Walker<'_> {
     fn check_repository(&mut self, case: &Case<'_>, span: Span) {
         let trusted = match &case.state.cwd {
             Places::OneOf(places) => places.iter().all(|place| {
-                let root = self.surroundings.roots.iter().find(|root| crate::surroundings::within(place, root));
+                let root =
+                    self.surroundings.roots.iter().find(|root| crate::surroundings::within(place, root));
                 root.and_then(|root| place.strip_prefix(root.as_str()))
                     .is_some_and(|below| !below.split('/').any(|part| FOREIGN.contains(&part)))
             }),
@@ -296,7 +334,11 @@ impl Walker<'_> {
                 Deed::Write => EffectKind::Write(Target::Unknown),
                 Deed::Delete => EffectKind::Delete(Target::Unknown),
                 Deed::Tamper => {
-                    self.risk(RiskKind::FileSystemTampering, &format!("`{what}` destroys or overwrites in bulk"), span);
+                    self.risk(
+                        RiskKind::FileSystemTampering,
+                        &format!("`{what}` destroys or overwrites in bulk"),
+                        span,
+                    );
                     EffectKind::Tamper
                 }
                 Deed::Network => EffectKind::Network { host: None, sends: false },
@@ -315,7 +357,9 @@ impl Walker<'_> {
                 }
                 Deed::Process => EffectKind::Process,
                 Deed::System => EffectKind::System,
-                Deed::Environment => EffectKind::Environment(format!("`{what}` shows or sets the environment or credentials")),
+                Deed::Environment => {
+                    EffectKind::Environment(format!("`{what}` shows or sets the environment or credentials"))
+                }
                 Deed::Unknown => EffectKind::Unknown(format!("`{what}` can do anything")),
             };
             self.effect(effect, span);
@@ -325,7 +369,8 @@ impl Walker<'_> {
 
 /// Formats that run a signature program or print environments are no plain ones.
 fn is_plain_format(text: &str) -> bool {
-    !text.contains("%G") && !["signature", "environ"].iter().any(|part| text.to_ascii_lowercase().contains(part))
+    !text.contains("%G")
+        && !["signature", "environ"].iter().any(|part| text.to_ascii_lowercase().contains(part))
 }
 
 /// `NAME=…`

@@ -7,8 +7,8 @@ use crate::{
     expand::is_number,
     state::{Function, Places, State, Value},
     syntax::tree::{
-        Arithmetic, AssignedValue, Command, CommandKind, Descriptor, List, Operation, Parameter, Piece, PieceKind,
-        RedirectTarget, Simple, Test, Word,
+        Arithmetic, AssignedValue, Command, CommandKind, Descriptor, List, Operation, Parameter, Piece,
+        PieceKind, RedirectTarget, Simple, Test, Word,
     },
     value::{Origin, Text},
 };
@@ -39,7 +39,11 @@ impl Walker<'_> {
         changes.apply(state);
     }
 
-    pub(super) fn widen_arithmetic<'l>(&mut self, state: &mut State, all: impl IntoIterator<Item = &'l Arithmetic>) {
+    pub(super) fn widen_arithmetic<'l>(
+        &mut self,
+        state: &mut State,
+        all: impl IntoIterator<Item = &'l Arithmetic>,
+    ) {
         let mut changes = Changes::default();
         for arithmetic in all {
             changes.arithmetic(arithmetic);
@@ -88,7 +92,8 @@ impl Changes {
 
     fn list(&mut self, list: &List, state: &State) {
         for item in &list.items {
-            let pipelines = std::iter::once(&item.chain.first).chain(item.chain.rest.iter().map(|(_, next)| next));
+            let pipelines =
+                std::iter::once(&item.chain.first).chain(item.chain.rest.iter().map(|(_, next)| next));
             for pipeline in pipelines {
                 // Stages and background jobs are shells of their own and change nothing here, but
                 // that is worth no exception: forgetting more is always sound.
@@ -186,13 +191,17 @@ impl Changes {
             None => self.everything |= self.functions.contains(&name),
         }
         match name.as_str() {
-            "command" if rest.first().and_then(literal).is_some_and(|word| matches!(word.as_str(), "-v" | "-V")) => {}
+            "command"
+                if rest
+                    .first()
+                    .and_then(literal)
+                    .is_some_and(|word| matches!(word.as_str(), "-v" | "-V")) => {}
             "command" | "builtin" => self.words(rest, state),
             "eval" | "source" | "." | "trap" | "alias" | "shopt" | "enable" => self.everything = true,
             "cd" | "pushd" | "popd" => self.place = true,
             "set" | "shift" => self.positional = true,
-            "read" | "mapfile" | "readarray" | "printf" | "declare" | "typeset" | "local" | "export" | "readonly"
-            | "unset" | "let" | "getopts" | "wait" => {
+            "read" | "mapfile" | "readarray" | "printf" | "declare" | "typeset" | "local" | "export"
+            | "readonly" | "unset" | "let" | "getopts" | "wait" => {
                 self.assign("REPLY", false);
                 self.assign("MAPFILE", false);
                 self.assign("OPTARG", false);
@@ -247,7 +256,9 @@ impl Changes {
                 self.assign(&parameter.name, false);
                 self.word(word);
             }
-            Some(Operation::Default(word) | Operation::Alternative(word) | Operation::Error(word)) => self.word(word),
+            Some(Operation::Default(word) | Operation::Alternative(word) | Operation::Error(word)) => {
+                self.word(word)
+            }
             Some(Operation::Trim { pattern, .. } | Operation::Case { pattern, .. }) => self.word(pattern),
             Some(Operation::Replace { pattern, replacement, .. }) => {
                 self.word(pattern);
@@ -289,7 +300,9 @@ pub(super) fn literal(word: &Word) -> Option<String> {
     let mut text = String::new();
     for piece in &word.pieces {
         match &piece.kind {
-            PieceKind::Literal(part) | PieceKind::Single(part) | PieceKind::AnsiC(part) => text.push_str(part),
+            PieceKind::Literal(part) | PieceKind::Single(part) | PieceKind::AnsiC(part) => {
+                text.push_str(part)
+            }
             PieceKind::Escaped(c) => text.push(*c),
             PieceKind::Double(inner) => match inner.as_slice() {
                 [] => {}
@@ -306,8 +319,12 @@ fn literal_prefix(word: &Word) -> String {
     let mut text = String::new();
     for piece in &word.pieces {
         match &piece.kind {
-            PieceKind::Literal(part) | PieceKind::Single(part) | PieceKind::AnsiC(part) => text.push_str(part),
-            PieceKind::Double(inner) => text.push_str(&literal_prefix(&Word { pieces: inner.clone(), span: word.span })),
+            PieceKind::Literal(part) | PieceKind::Single(part) | PieceKind::AnsiC(part) => {
+                text.push_str(part)
+            }
+            PieceKind::Double(inner) => {
+                text.push_str(&literal_prefix(&Word { pieces: inner.clone(), span: word.span }))
+            }
             _ => break,
         }
     }

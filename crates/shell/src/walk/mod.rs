@@ -16,7 +16,10 @@ use crate::{
     span::Span,
     state::{Places, State},
     surroundings::{Surroundings, join},
-    syntax::{self, tree::List},
+    syntax::{
+        self,
+        tree::{Command, List, RedirectTarget},
+    },
     value::{Argument, Origin, Stretch, Text},
     variables,
 };
@@ -243,6 +246,9 @@ impl<'s> Walker<'s> {
     }
 
     fn inner(&mut self, state: &State, list: &List, span: Span) {
+        if is_reread(list) {
+            self.unresolved("a here-document in a substitution with other commands", span);
+        }
         let before = self.parts.len();
         let doubts = self.unresolved.len();
         self.deeper(Via::Substitution, span, |walker| walker.list(state.clone(), list));
@@ -318,4 +324,18 @@ impl<'s> Walker<'s> {
     fn argument(&self, text: Text, span: Span) -> Argument {
         Argument { text, many: false, disguised: false, span: self.at(span) }
     }
+}
+
+/// Bash prints a substitution and reads it again; a here-document in it then swallows the separator
+/// behind it. Only one alone, as in `$(cat <<EOF …)`, comes out as written.
+fn is_reread(list: &List) -> bool {
+    let document = |command: &Command| {
+        command.redirects.iter().any(|redirect| matches!(redirect.target, RedirectTarget::HereDocument(_)))
+    };
+    let pipelines = list.items.iter().flat_map(|item| {
+        std::iter::once(&item.chain.first).chain(item.chain.rest.iter().map(|(_, pipeline)| pipeline))
+    });
+    let commands: Vec<&Command> =
+        pipelines.flat_map(|pipeline| &pipeline.stages).map(|stage| &stage.command).collect();
+    commands.len() > 1 && commands.iter().any(|command| document(command))
 }

@@ -31,7 +31,11 @@ impl Inner {
         let nesting = reading.models.last().map(|model| &model.entry.nesting);
         let Some(nesting) = nesting else { return Self::Command(command.to_vec()) };
         let replaced = reading.options.iter().find(|given| {
-            given.option.names.iter().any(|name| nesting.replace.split_whitespace().any(|option| option == name))
+            given
+                .option
+                .names
+                .iter()
+                .any(|name| nesting.replace.split_whitespace().any(|option| option == name))
         });
         let placeholder = match replaced {
             Some(given) => given.values.first().map_or(Some("{}"), |(_, value)| value.literal()),
@@ -40,10 +44,17 @@ impl Inner {
         let span = command.first().map(|first| first.span).unwrap_or_default();
         // Replacing and batching exclude each other, and the later one wins: neither is followed.
         let replacing = reading.options.iter().filter(|given| {
-            given.option.names.iter().any(|name| nesting.replace.split_whitespace().any(|option| option == name))
+            given
+                .option
+                .names
+                .iter()
+                .any(|name| nesting.replace.split_whitespace().any(|option| option == name))
         });
-        let muddled = replaced.is_some() && (replacing.count() > 1 || BATCHING.iter().any(|name| reading.gave(name)));
-        let Some(placeholder) = placeholder.filter(|text| !muddled && (replaced.is_none() || !text.is_empty())) else {
+        let muddled =
+            replaced.is_some() && (replacing.count() > 1 || BATCHING.iter().any(|name| reading.gave(name)));
+        let Some(placeholder) =
+            placeholder.filter(|text| !muddled && (replaced.is_none() || !text.is_empty()))
+        else {
             return Self::Command(vec![Argument::any(Origin::Data, span)]);
         };
         let mut filled: Vec<Argument> = command.to_vec();
@@ -72,7 +83,7 @@ impl Inner {
     /// Shell code in one argument.
     pub(super) fn shell(code: &Argument, positional: &[Argument]) -> Self {
         let mut known: Vec<Text> = positional.iter().map(|argument| argument.text.clone()).collect();
-        if positional.iter().any(|argument| argument.many) {
+        if !positional.iter().all(Argument::is_one) {
             // Any number of them: every position may hold anything.
             known = vec![Text::unknown(Origin::Data); 64];
         }
@@ -136,7 +147,13 @@ impl Walker<'_> {
     }
 
     /// Code that another shell runs.
-    pub(super) fn shell_code(&mut self, state: &State, code: &Argument, positional: Vec<Text>, program: &str) {
+    pub(super) fn shell_code(
+        &mut self,
+        state: &State,
+        code: &Argument,
+        positional: Vec<Text>,
+        program: &str,
+    ) {
         let Some(text) = code.literal() else {
             if code.text.origin() == Some(Origin::Data) {
                 self.risk(RiskKind::ShellMetacharacters, "data is pasted into shell code", code.span);
@@ -183,7 +200,8 @@ impl Walker<'_> {
             self.note_edit(case, None, span);
             return;
         };
-        let texts: Option<Vec<String>> = scripts.iter().map(|(_, script)| script_text(&script.text)).collect();
+        let texts: Option<Vec<String>> =
+            scripts.iter().map(|(_, script)| script_text(&script.text)).collect();
         let Some(texts) = texts else {
             self.effect(EffectKind::Unknown("the script is not known".to_owned()), first.span);
             self.note_edit(case, None, span);
@@ -222,7 +240,9 @@ impl Walker<'_> {
                 }
                 FindingKind::Network => self.effect(EffectKind::Network { host: None, sends: true }, span),
                 FindingKind::Environment => self.effect(EffectKind::Environment(finding.what), span),
-                FindingKind::Module | FindingKind::Unknown => self.effect(EffectKind::Unknown(finding.what), span),
+                FindingKind::Module | FindingKind::Unknown => {
+                    self.effect(EffectKind::Unknown(finding.what), span)
+                }
             }
         }
     }
@@ -239,8 +259,35 @@ impl Walker<'_> {
 /// Whether nothing stands in the code that only bash knows, or knows otherwise.
 fn is_posix(code: &str) -> bool {
     const ONLY_BASH: &[&str] = &[
-        "((", "[[", "$'", "$\"", "<(", ">(", "|&", "&>", "<<<", "+=", "=(", "function", "select", "coproc", "declare", "typeset",
-        "let", "printf -v", "shopt", "mapfile", "readarray", "pushd", "popd", "source", "time", "\\", "local", "readonly", "set -o",
+        "((",
+        "[[",
+        "$'",
+        "$\"",
+        "<(",
+        ">(",
+        "|&",
+        "&>",
+        "<<<",
+        "+=",
+        "=(",
+        "function",
+        "select",
+        "coproc",
+        "declare",
+        "typeset",
+        "let",
+        "printf -v",
+        "shopt",
+        "mapfile",
+        "readarray",
+        "pushd",
+        "popd",
+        "source",
+        "time",
+        "\\",
+        "local",
+        "readonly",
+        "set -o",
     ];
     let braces = code.contains('{') && (code.contains(',') || code.contains(".."));
     let operations = code.contains("${") && code.contains(['/', '^', ',', '@', '!']);

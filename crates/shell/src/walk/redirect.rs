@@ -40,14 +40,20 @@ impl Walker<'_> {
                 continue;
             };
             let text = &argument.text;
-            let duplicates = matches!(operator, RedirectOperator::DuplicateIn | RedirectOperator::DuplicateOut);
+            let duplicates =
+                matches!(operator, RedirectOperator::DuplicateIn | RedirectOperator::DuplicateOut);
             // Behind `>&` bash expands the word a second time, whatever its quotes.
-            if duplicates && !is_descriptor(text) && text.literal().is_none_or(|text| text.contains(['$', '`'])) {
+            if duplicates
+                && !is_descriptor(text)
+                && text.literal().is_none_or(|text| text.contains(['$', '`']))
+            {
                 self.unresolved("a redirection is expanded twice", word.span);
             }
             match operator {
                 RedirectOperator::DuplicateIn | RedirectOperator::DuplicateOut if is_descriptor(text) => {}
-                RedirectOperator::Read | RedirectOperator::DuplicateIn => self.read_file(state, text, word.span),
+                RedirectOperator::Read | RedirectOperator::DuplicateIn => {
+                    self.read_file(state, text, word.span)
+                }
                 _ => self.write_file(state, text, word.span),
             }
         }
@@ -83,7 +89,11 @@ impl Walker<'_> {
 
     fn dangerous_target(&mut self, text: &Text, span: Span) {
         if text.origin().is_some_and(|origin| origin == Origin::Environment) {
-            self.risk(RiskKind::DangerousVariables, "the target of a redirection is an unknown variable", span);
+            self.risk(
+                RiskKind::DangerousVariables,
+                "the target of a redirection is an unknown variable",
+                span,
+            );
         }
     }
 
@@ -97,7 +107,8 @@ impl Walker<'_> {
             return true;
         }
         let streams = ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"];
-        streams.contains(&path.as_str()) || path.strip_prefix("/dev/fd/").is_some_and(|rest| !rest.contains('/'))
+        streams.contains(&path.as_str())
+            || path.strip_prefix("/dev/fd/").is_some_and(|rest| !rest.contains('/'))
     }
 
     /// Notes reading a process's environment.
@@ -107,7 +118,9 @@ impl Walker<'_> {
         let file = rest.rsplit('/').next().unwrap_or_default();
         let secret = ["environ", "mem", "auxv"];
         let matches = secret.iter().any(|name| {
-            file == *name || (file.contains(['*', '?', '[']) && name.starts_with(file.split(['*', '?', '[']).next().unwrap_or("")))
+            file == *name
+                || (file.contains(['*', '?', '['])
+                    && name.starts_with(file.split(['*', '?', '[']).next().unwrap_or("")))
         });
         if matches {
             self.risk(RiskKind::ProcEnvironAccess, "the environment of a process is read", span);

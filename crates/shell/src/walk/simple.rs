@@ -4,8 +4,7 @@ use super::{Outcome, Walker, loops::literal};
 use crate::{
     analysis::Part,
     effect::EffectKind,
-    expand,
-    model,
+    expand, model,
     risk::RiskKind,
     span::Span,
     state::{Function, State, Value},
@@ -18,7 +17,8 @@ use crate::{
 /// How many argument lists one command may have before it counts as unknown.
 const MOST_LISTS: usize = 64;
 /// Folders whose programs are taken for the well-known ones.
-const SYSTEM: &[&str] = &["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/homebrew/bin"];
+const SYSTEM: &[&str] =
+    &["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/homebrew/bin"];
 /// Builtins whose arguments are expanded like assignments.
 const DECLARING: &[&str] = &["declare", "typeset", "local", "export", "readonly"];
 
@@ -34,7 +34,13 @@ pub(super) enum Lookup {
 }
 
 impl Walker<'_> {
-    pub(super) fn simple(&mut self, mut state: State, simple: &Simple, redirects: &[Redirect], span: Span) -> Outcome {
+    pub(super) fn simple(
+        &mut self,
+        mut state: State,
+        simple: &Simple,
+        redirects: &[Redirect],
+        span: Span,
+    ) -> Outcome {
         let first_name = simple.words.first().and_then(literal).unwrap_or_default();
         self.testing = matches!(first_name.as_str(), "[" | "test" | ":");
         let lists = self.argument_lists(&mut state, simple, span);
@@ -84,7 +90,8 @@ impl Walker<'_> {
 
     /// The argument lists the words can become.
     fn argument_lists(&mut self, state: &mut State, simple: &Simple, span: Span) -> Vec<Vec<Argument>> {
-        let declaring = simple.words.first().and_then(literal).is_some_and(|name| DECLARING.contains(&name.as_str()));
+        let declaring =
+            simple.words.first().and_then(literal).is_some_and(|name| DECLARING.contains(&name.as_str()));
         let mut lists: Vec<Vec<Argument>> = vec![Vec::new()];
         for (at, word) in simple.words.iter().enumerate() {
             let ways = if declaring && at > 0 && is_assignment(word) {
@@ -101,7 +108,10 @@ impl Walker<'_> {
                 // The usual case, and the one that must not copy: a command may have thousands of words.
                 lists.iter_mut().for_each(|list| list.extend_from_slice(way));
             } else {
-                lists = lists.iter().flat_map(|list| ways.iter().map(move |way| [list.as_slice(), way].concat())).collect();
+                lists = lists
+                    .iter()
+                    .flat_map(|list| ways.iter().map(move |way| [list.as_slice(), way].concat()))
+                    .collect();
             }
         }
         lists
@@ -114,7 +124,9 @@ impl Walker<'_> {
                 let texts = self.text(state, word);
                 texts.iter().for_each(|text| self.note_words(text));
                 match texts.iter().find_map(Text::origin) {
-                    Some(origin) if texts.iter().all(|text| text.stretches() == [Stretch::Unknown(origin)]) => {
+                    Some(origin)
+                        if texts.iter().all(|text| text.stretches() == [Stretch::Unknown(origin)]) =>
+                    {
                         Value::Unknown(if origin == Origin::Environment { Origin::Computed } else { origin })
                     }
                     _ => Value::OneOf(texts),
@@ -143,7 +155,7 @@ impl Walker<'_> {
             let ways = self.expand(state, word);
             ways.iter().flatten().for_each(|argument| self.note_words(&argument.text));
             match ways.as_slice() {
-                [arguments] if !indexed && arguments.iter().all(|argument| !argument.many && !argument.text.has_glob()) => {
+                [arguments] if !indexed && arguments.iter().all(Argument::is_one) => {
                     items.extend(arguments.iter().map(|argument| argument.text.clone()));
                 }
                 _ => known = false,
@@ -156,7 +168,13 @@ impl Walker<'_> {
     }
 
     /// Notes what setting a variable of the shell can do to later commands.
-    pub(crate) fn check_assignment(&mut self, state: &mut State, name: &str, _value: Option<&Text>, span: Span) {
+    pub(crate) fn check_assignment(
+        &mut self,
+        state: &mut State,
+        name: &str,
+        _value: Option<&Text>,
+        span: Span,
+    ) {
         if name == "IFS" {
             state.split_changed = true;
             self.risk(RiskKind::IfsInjection, "IFS is changed", span);
@@ -204,7 +222,13 @@ impl Walker<'_> {
     }
 
     /// Follows one argument list.
-    pub(super) fn dispatch(&mut self, state: State, arguments: &[Argument], lookup: Lookup, span: Span) -> Outcome {
+    pub(super) fn dispatch(
+        &mut self,
+        state: State,
+        arguments: &[Argument],
+        lookup: Lookup,
+        span: Span,
+    ) -> Outcome {
         let Some(first) = arguments.first() else { return Outcome::same(state) };
         let Some(name) = first.literal().filter(|name| !name.is_empty()).map(str::to_owned) else {
             return self.unknown_command(state, arguments, span);
@@ -241,11 +265,15 @@ impl Walker<'_> {
         match outcome {
             Ok(outcome) => outcome,
             Err(state) => {
-                let model = model::find(bare).filter(|_| lookup != Lookup::Program || !model::is_builtin_only(bare));
+                let model =
+                    model::find(bare).filter(|_| lookup != Lookup::Program || !model::is_builtin_only(bare));
                 match model {
                     Some(model) => self.judge(&state, bare, model, arguments, span),
                     None => {
-                        self.effect(EffectKind::Unknown(format!("`{bare}` is not a known program")), first.span);
+                        self.effect(
+                            EffectKind::Unknown(format!("`{bare}` is not a known program")),
+                            first.span,
+                        );
                         self.part(arguments, vec![bare.to_owned()], span);
                     }
                 }
@@ -273,8 +301,13 @@ impl Walker<'_> {
         }
         let harmful = !effects.iter().all(|effect| effect.kind.is_read());
         for (at, argument) in arguments.iter().enumerate() {
-            let named = at == 0 || argument.text.prefix().starts_with('-') || normal.get(at).map(String::as_str) == argument.literal();
-            if harmful && argument.disguised && (at == 0 || argument.text.prefix().starts_with('-') || (at == 1 && named)) {
+            let named = at == 0
+                || argument.text.prefix().starts_with('-')
+                || normal.get(at).map(String::as_str) == argument.literal();
+            if harmful
+                && argument.disguised
+                && (at == 0 || argument.text.prefix().starts_with('-') || (at == 1 && named))
+            {
                 let detail = format!("`{}` is spelt so that it does not show", argument.shown());
                 self.risk(RiskKind::ObfuscatedFlags, &detail, argument.span);
             }
