@@ -18,6 +18,7 @@
 mod command;
 mod decide;
 mod mode;
+mod patterns;
 mod policy;
 mod request;
 mod rule;

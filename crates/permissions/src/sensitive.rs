@@ -2,8 +2,10 @@
 
 use std::sync::LazyLock;
 
-use globset::{GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::Deserialize;
+
+use crate::patterns;
 
 const TABLE: &str = include_str!("../data/sensitive.toml");
 
@@ -13,7 +15,6 @@ struct Table {
     secret: Vec<String>,
     harmless: Vec<String>,
     steering: Vec<String>,
-    samples: Vec<String>,
     words: Vec<String>,
     decoders: Vec<String>,
 }
@@ -22,7 +23,8 @@ struct Compiled {
     secret: GlobSet,
     harmless: GlobSet,
     steering: GlobSet,
-    samples: Vec<String>,
+    /// The secret patterns in small letters, to be compared with the patterns of commands.
+    patterns: Vec<String>,
     words: Vec<String>,
     decoders: Vec<String>,
     /// The table could not be read: everything counts as sensitive, so that nothing slips through.
@@ -36,21 +38,9 @@ static COMPILED: LazyLock<Compiled> = LazyLock::new(|| {
     let sets = [&table.secret, &table.harmless, &table.steering].map(|patterns| set(patterns));
     let broken = broken || sets.iter().any(Option::is_none);
     let [secret, harmless, steering] = sets.map(Option::unwrap_or_default);
-    Compiled {
-        secret,
-        harmless,
-        steering,
-        samples: table.samples,
-        words: table.words,
-        decoders: table.decoders,
-        broken,
-    }
+    let patterns = table.secret.iter().map(|pattern| pattern.to_lowercase()).collect();
+    Compiled { patterns, secret, harmless, steering, words: table.words, decoders: table.decoders, broken }
 });
-
-fn glob(pattern: &str) -> Option<GlobMatcher> {
-    let glob = GlobBuilder::new(pattern).case_insensitive(true).literal_separator(true).build().ok()?;
-    Some(glob.compile_matcher())
-}
 
 fn set(patterns: &[String]) -> Option<GlobSet> {
     let mut builder = GlobSetBuilder::new();
@@ -74,18 +64,8 @@ pub fn is_steering(path: &str) -> bool {
 
 /// Whether a glob pattern could reach something secret, other than by matching nearly everything.
 pub(crate) fn pattern_is_secret(pattern: &str) -> bool {
-    if is_secret(pattern) {
-        return true;
-    }
-    let (folder, name) = pattern.rsplit_once('/').unwrap_or(("", pattern));
-    let vague = name.chars().all(|c| matches!(c, '*' | '?' | '.')) && !name.starts_with('.');
-    if vague {
-        return is_secret(folder);
-    }
-    match glob(name) {
-        Some(matcher) => COMPILED.samples.iter().any(|sample| matcher.is_match(sample)),
-        None => true,
-    }
+    let table = &*COMPILED;
+    table.broken || patterns::reaches(pattern, &table.patterns)
 }
 
 /// Whether a word names a secret file, in whole or by a pattern, alone or behind `=` or `:`.
@@ -98,7 +78,7 @@ pub(crate) fn names_secret(word: &str) -> bool {
             let code = last.len() > ".env".len() && last.ends_with(".env");
             let pattern = name.contains(['*', '?', '[']);
             let path = format!("/{}", name.trim_start_matches('/'));
-            !code && (is_secret(&path) || (pattern && last.starts_with('.') && pattern_is_secret(&path)))
+            !code && (is_secret(&path) || (pattern && pattern_is_secret(&path)))
         })
 }
 
@@ -124,9 +104,7 @@ mod tests {
     #[test]
     fn lists_are_sorted_and_every_pattern_compiles() {
         let table: Table = toml::from_str(TABLE).unwrap();
-        for list in
-            [&table.secret, &table.harmless, &table.steering, &table.samples, &table.words, &table.decoders]
-        {
+        for list in [&table.secret, &table.harmless, &table.steering, &table.words, &table.decoders] {
             assert!(list.is_sorted(), "out of order: {:?}", list.windows(2).find(|pair| pair[0] > pair[1]));
         }
         assert!(!super::COMPILED.broken);
@@ -151,6 +129,15 @@ mod tests {
     #[case("/p/.e*", true)]
     #[case("/p/.*", true)]
     #[case("/p/*.pem", true)]
+    #[case("/p/prod.pe*", true)]
+    #[case("/p/cred*", true)]
+    #[case("/p/secre?s/prod.yml", true)]
+    #[case("/p/.aw*/config", true)]
+    #[case("/p/*_hist*", true)]
+    #[case("/p/README*", false)]
+    #[case("/p/src/**/*.rs", false)]
+    #[case("/p/s*", false)]
+    #[case("/p/test_*.py", false)]
     #[case("/p/*.json", false)]
     #[case("/p/*", false)]
     #[case("/home/dev/.ssh/*", true)]

@@ -2,15 +2,18 @@
 
 mod arithmetic;
 mod braces;
+mod fields;
 mod parameter;
+mod spelling;
 
 pub(crate) use arithmetic::is_number;
+use fields::{Fields, closes_bracket, is_one_word};
+use spelling::{is_ambiguous, is_disguised};
 
 use crate::{
     risk::RiskKind,
-    span::Span,
     state::State,
-    syntax::tree::{CommandKind, List, Operation, Piece, PieceKind, Word},
+    syntax::tree::{Piece, PieceKind, Word},
     value::{Argument, Origin, Stretch, Text},
     walk::Walker,
 };
@@ -291,233 +294,9 @@ impl Walker<'_> {
     }
 }
 
-/// The arguments a word has become so far.
-#[derive(Debug, Clone, Default)]
-struct Fields {
-    done: Vec<(Text, bool)>,
-    current: Option<Text>,
-    /// An unknown number of arguments stands in the word: what follows joins it.
-    absorbed: bool,
-}
-
-impl Fields {
-    fn add(&mut self, chunk: &Chunk, brackets: bool) {
-        if self.absorbed {
-            return;
-        }
-        match chunk {
-            Chunk::Bare(text) => push_pattern(self.current.get_or_insert_default(), text, brackets),
-            Chunk::Quoted(text) => self.current.get_or_insert_default().append(text),
-            Chunk::Split(text) => self.split(text),
-            Chunk::Fields(fields) => {
-                for (at, field) in fields.iter().enumerate() {
-                    if at > 0 {
-                        self.close();
-                    }
-                    self.current.get_or_insert_default().append(field);
-                }
-            }
-            Chunk::Many(origin) => self.absorb(*origin),
-        }
-    }
-
-    fn split(&mut self, text: &Text) {
-        for stretch in text.stretches() {
-            match stretch {
-                Stretch::Known(known) => {
-                    let blank = |c: char| matches!(c, ' ' | '\t' | '\n');
-                    let mut words = known.split(blank);
-                    if let Some(first) = words.next().filter(|first| !first.is_empty()) {
-                        push_pattern(self.current.get_or_insert_default(), first, true);
-                    }
-                    for word in words {
-                        self.close();
-                        if !word.is_empty() {
-                            push_pattern(self.current.get_or_insert_default(), word, true);
-                        }
-                    }
-                }
-                Stretch::Unknown(origin) => return self.absorb(*origin),
-                other => self.current.get_or_insert_default().push(other.clone()),
-            }
-        }
-    }
-
-    fn absorb(&mut self, origin: Origin) {
-        if let Some(mut current) = self.current.take() {
-            current.push(Stretch::Unknown(origin));
-            self.done.push((current, false));
-        }
-        self.done.push((Text::unknown(origin), true));
-        self.absorbed = true;
-    }
-
-    fn close(&mut self) {
-        if let Some(current) = self.current.take() {
-            self.done.push((current, false));
-        }
-    }
-
-    fn finish(mut self, span: Span, disguised: bool) -> Vec<Argument> {
-        self.close();
-        self.done.into_iter().map(|(text, many)| Argument { text, many, disguised, span }).collect()
-    }
-}
-
-/// Words that bash's own readers disagree on: `$$(`, `$${`, and quotes inside quotes around braces.
-fn is_ambiguous(pieces: &[Piece], quoted: bool) -> bool {
-    pieces.iter().enumerate().any(|(at, piece)| match &piece.kind {
-        PieceKind::Parameter(parameter) => {
-            let next = pieces.get(at + 1).map(|next| &next.kind);
-            let glued = matches!(next, Some(PieceKind::Literal(text)) if text.starts_with(['(', '{']));
-            let word = match &parameter.operation {
-                Some(
-                    Operation::Default(word)
-                    | Operation::Assign(word)
-                    | Operation::Error(word)
-                    | Operation::Alternative(word),
-                ) => word.pieces.as_slice(),
-                _ => &[],
-            };
-            (parameter.name == "$" && glued)
-                || is_ambiguous(word, quoted)
-                || (quoted
-                    && word
-                        .iter()
-                        .any(|piece| matches!(&piece.kind, PieceKind::Double(inner) if has_brace(inner))))
-        }
-        PieceKind::Double(inner) | PieceKind::Locale(inner) => is_ambiguous(inner, true),
-        PieceKind::Command(substitution) => {
-            quoted && substitution.backticks && has_quotes(&substitution.list)
-        }
-        _ => false,
-    })
-}
-
-fn has_brace(pieces: &[Piece]) -> bool {
-    pieces.iter().any(|piece| match &piece.kind {
-        PieceKind::Literal(text) => text.contains('{'),
-        _ => true,
-    })
-}
-
-/// Whether double quotes stand in a command of the list.
-fn has_quotes(list: &List) -> bool {
-    let pipelines = list.items.iter().flat_map(|item| {
-        std::iter::once(&item.chain.first).chain(item.chain.rest.iter().map(|(_, next)| next))
-    });
-    pipelines.flat_map(|pipeline| &pipeline.stages).any(|stage| match &stage.command.kind {
-        CommandKind::Simple(simple) => {
-            let quoted =
-                |word: &Word| word.pieces.iter().any(|piece| matches!(piece.kind, PieceKind::Double(_)));
-            simple.words.iter().any(quoted)
-        }
-        _ => true,
-    })
-}
-
-/// Adds unquoted text, patterns as such.
-fn push_pattern(to: &mut Text, text: &str, brackets: bool) {
-    let special = |c: char| matches!(c, '*' | '?') || (c == '[' && brackets);
-    let mut rest = text;
-    while let Some(at) = rest.find(special) {
-        let (before, after) = rest.split_at(at);
-        to.push_str(before);
-        let end = if after.starts_with('[') { bracket_end(after) } else { 1 };
-        let (pattern, tail) = after.split_at(end);
-        to.push(Stretch::Glob(pattern.to_owned()));
-        rest = tail;
-    }
-    to.push_str(rest);
-}
-
-/// Where a bracket pattern ends: classes such as `[:alpha:]` and a first `]` belong to it.
-fn bracket_end(text: &str) -> usize {
-    let mut at = 1;
-    if text.get(at..).is_some_and(|rest| rest.starts_with(['!', '^'])) {
-        at += 1;
-    }
-    if text.get(at..).is_some_and(|rest| rest.starts_with(']')) {
-        at += 1;
-    }
-    loop {
-        let rest = text.get(at..).unwrap_or_default();
-        let Some(next) = rest.find([']', '[']) else { return 1 };
-        if rest.get(next..).is_some_and(|rest| rest.starts_with(']')) {
-            return at + next + 1;
-        }
-        let class = rest
-            .get(next + 1..)
-            .and_then(|inner| inner.chars().next())
-            .filter(|c| matches!(c, ':' | '.' | '='));
-        let end =
-            class.and_then(|c| rest.get(next + 2..)?.find(&format!("{c}]")).map(|end| next + 2 + end + 2));
-        at += end.unwrap_or(next + 1);
-    }
-}
-
-/// Whether a `[` in the word can be a pattern: a `]` stands behind it, written or perhaps expanded.
-fn closes_bracket(word: &Word) -> bool {
-    let mut open = false;
-    for piece in &word.pieces {
-        match &piece.kind {
-            PieceKind::Literal(text) => {
-                let at = text.find('[');
-                if open && text.contains(']') || at.is_some_and(|at| text[at..].contains(']')) {
-                    return true;
-                }
-                open |= at.is_some();
-            }
-            PieceKind::Parameter(_) | PieceKind::Command(_) if open => return true,
-            _ => {}
-        }
-    }
-    false
-}
-
-/// Whether a text stays one argument and itself when it is split.
-fn is_one_word(text: &Text) -> bool {
-    let sound = |stretch: &Stretch| match stretch {
-        Stretch::Known(known) => !known.contains([' ', '\t', '\n', '*', '?', '[']),
-        Stretch::Plain => true,
-        Stretch::Glob(_) | Stretch::Unknown(_) => false,
-    };
-    !text.stretches().is_empty() && text.stretches().iter().all(sound)
-}
-
 fn cross(ways: &[Vec<Argument>], more: &[Vec<Argument>]) -> Option<Vec<Vec<Argument>>> {
     if ways.len() * more.len() > MOST_WAYS {
         return None;
     }
     Some(ways.iter().flat_map(|way| more.iter().map(move |next| [way.as_slice(), next].concat())).collect())
-}
-
-/// Whether the spelling of a word's name part (up to `=` in a long option, the letter in a short
-/// one) hides what it says.
-fn is_disguised(word: &Word) -> bool {
-    let mut name = String::new();
-    let mut kinds = 0;
-    for (at, piece) in word.pieces.iter().enumerate() {
-        let complete =
-            name.contains('=') || (name.len() >= 2 && name.starts_with('-') && !name.starts_with("--"));
-        if complete {
-            break;
-        }
-        match &piece.kind {
-            PieceKind::Literal(text) | PieceKind::Single(text) if !text.is_empty() => name.push_str(text),
-            PieceKind::Double(pieces) => match pieces.as_slice() {
-                [Piece { kind: PieceKind::Literal(text), .. }] => name.push_str(text),
-                _ => return true,
-            },
-            // A leading backslash only keeps an alias from being used.
-            PieceKind::Escaped(_) if at == 0 => continue,
-            PieceKind::Escaped(c) if !c.is_ascii_alphanumeric() && *c != '-' => continue,
-            _ => return true,
-        }
-        kinds += 1;
-        if kinds > 1 {
-            return true;
-        }
-    }
-    false
 }

@@ -119,6 +119,11 @@ impl Parser<'_> {
     pub(super) fn substituted_list(&mut self) -> Outcome<List> {
         let pending = std::mem::take(&mut self.pending);
         let inside = std::mem::replace(&mut self.in_substitution, true);
+        // Right here bash takes `time` for a word at first and for a reserved one later.
+        self.skip_blanks();
+        if self.reserved() == Some("time") {
+            return self.unexpected();
+        }
         let list = self.list(Stop::Parenthesis)?;
         self.no_pending()?;
         self.advance();

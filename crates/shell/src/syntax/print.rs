@@ -66,6 +66,10 @@ impl<'a> Printer<'a> {
     /// Commands between brackets of a substitution, which has lines of its own.
     fn substituted(&mut self, open: &str, list: &'a List) {
         self.put(open);
+        // `time` is refused right behind the parenthesis.
+        if list.items.first().is_some_and(|item| item.chain.first.timed) {
+            self.put("\n");
+        }
         let pending = std::mem::take(&mut self.pending);
         self.list(list);
         self.pending = pending;

@@ -67,7 +67,7 @@ impl Walker<'_> {
             let known = model.entry.exits.iter();
             known.filter_map(|(code, meaning)| Some((code.parse().ok()?, meaning.clone()))).collect()
         });
-        let plain = innermost.is_some_and(|model| is_plain(model, arguments));
+        let plain = innermost.is_some_and(|model| is_plain(model, &reading));
         let part = self.part(arguments, normal, span);
         part.hardened = hardened;
         part.plain = plain;
@@ -378,9 +378,24 @@ fn sets(operand: &Argument) -> bool {
     operand.text.prefix().split_once('=').is_some_and(|(name, _)| is_name(name)) && !operand.many
 }
 
-fn is_plain(model: &Model, arguments: &[Argument]) -> bool {
-    let mut words = model.entry.conduct.plain.split_whitespace();
-    words.any(|word| word == "always" || arguments.iter().any(|argument| argument.literal() == Some(word)))
+/// Whether the program prints one plain word: an operand or an option says so, not a value that
+/// happens to look like one.
+fn is_plain(model: &Model, reading: &Reading<'_>) -> bool {
+    let given = |word: &str| {
+        let operand = reading.operands.iter().any(|operand| operand.literal() == Some(word));
+        operand
+            || reading.options.iter().any(|given| {
+                let value = given.values.first().and_then(|(_, value)| value.literal());
+                given.option.names.iter().any(|name| match value {
+                    Some(value) => word
+                        .strip_prefix(name.as_str())
+                        .is_some_and(|rest| rest.trim_start_matches('=') == value),
+                    None => word == name,
+                })
+            })
+    };
+    let few = reading.operands.len() <= 2;
+    few && model.entry.conduct.plain.split_whitespace().any(|word| word == "always" || given(word))
 }
 
 /// The argv in one spelling.

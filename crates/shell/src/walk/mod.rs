@@ -29,7 +29,7 @@ const MOST_PARTS: usize = 4096;
 /// How deep calls and substitutions may nest.
 const MOST_DEPTH: usize = 24;
 /// How many words are remembered for what is not followed.
-const MOST_WORDS: usize = 512;
+const MOST_WORDS: usize = 16_384;
 
 /// The walk over one text.
 pub(crate) struct Walker<'s> {
@@ -262,9 +262,14 @@ impl<'s> Walker<'s> {
     /// Remembers known text: it may name what is read, by ways that are not followed.
     fn note_words(&mut self, text: &Text) {
         for stretch in text.stretches() {
-            if let Stretch::Known(known) = stretch
-                && self.words.len() < MOST_WORDS
-            {
+            if let Stretch::Known(known) = stretch {
+                if self.words.len() >= MOST_WORDS {
+                    if !self.exhausted {
+                        self.exhausted = true;
+                        self.unresolved("more words than are remembered", Span::default());
+                    }
+                    return;
+                }
                 let mut end = known.len().min(256);
                 while !known.is_char_boundary(end) {
                     end -= 1;

@@ -52,7 +52,11 @@ impl Walker<'_> {
             match operator {
                 RedirectOperator::DuplicateIn | RedirectOperator::DuplicateOut if is_descriptor(text) => {}
                 RedirectOperator::Read | RedirectOperator::DuplicateIn => {
-                    self.read_file(state, text, word.span)
+                    // An unknown name can be `/dev/tcp/host/port`, which the shell itself connects to.
+                    if text.origin().is_some() && text.prefix().is_empty() {
+                        self.effect(EffectKind::Network { host: None, sends: false }, word.span);
+                    }
+                    self.read_file(state, text, word.span);
                 }
                 _ => self.write_file(state, text, word.span),
             }

@@ -201,7 +201,10 @@ impl Walker<'_> {
             self.arithmetic(state, subscript);
         }
         let name = assignment.name.as_str();
-        if name == "IFS" && matches!(program, "read" | "mapfile" | "readarray") {
+        if name == "IFS"
+            && matches!(program, "read" | "mapfile" | "readarray")
+            && state.function(program).is_none()
+        {
             return;
         }
         self.effect_of_setting(name, &text, assignment.span);

@@ -65,6 +65,7 @@ use crate::syntax::parse;
 #[case::in_escaped_backticks("a `b \\`c |\\``", 3)]
 #[case::not_utf8("a $'\\xff'", 2)]
 #[case::time_and_ampersand("time &", 5)]
+#[case::time_in_substitution("$(time { a; })", 2)]
 #[case::time_in_subshell("(time)", 5)]
 #[case::for_two_expressions("for ((a;b)); do c; done", 6)]
 #[case::double_parenthesis_line("((a)\n)", 3)]

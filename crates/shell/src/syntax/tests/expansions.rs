@@ -65,6 +65,7 @@ fn ansi_c(#[case] text: &str, #[case] expected: &str) {
 #[case::commands("$(a;b) \"$(c \"d e\")\" $()", "$( a; b; ) \"$( c \"d e\"; )\" $( )")]
 #[case::command_with_case("$(case a in b) c;; esac)", "$( case a in (b) c; ;; esac; )")]
 #[case::command_with_comment("$(a # )\n)", "$( a; )")]
+#[case::timed_command("$(\ntime a)", "$( \ntime a; )")]
 #[case::read_file("$(<f)", "$( < f; )")]
 #[case::backticks("`a b`c\"`d`\"", "`a b; `c\"`d; `\"")]
 #[case::nested_backticks("`a \\`b\\``", "`a \\`b; \\`; `")]
