@@ -97,8 +97,8 @@ fn prepare(place: &str, entry: &mut Entry, groups: &BTreeMap<String, String>) ->
             return Err(wrong("listing option is not among the options", option));
         }
     }
-    if !matches!(entry.conduct.data.as_str(), "" | "safe") {
-        return Err(wrong("data can only be safe, not", &entry.conduct.data));
+    if !matches!(entry.conduct.data.as_str(), "" | "safe" | "tail") {
+        return Err(wrong("data can only be safe or tail, not", &entry.conduct.data));
     }
     for (name, sub) in &mut entry.sub {
         prepare(&format!("{place}.sub.{name}"), sub, groups)?;

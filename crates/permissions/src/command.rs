@@ -46,7 +46,10 @@ impl<'a> Request<'a> {
         let analysis = analyze(text, &surroundings);
         let summary = analysis.summary(&surroundings);
         let mut paths: Vec<Subject> = Vec::new();
-        for (targets, write) in [(analysis.reads(), false), (analysis.writes(), true)] {
+        let lists = analysis.lists();
+        for (targets, write, names_only) in
+            [(lists, false, true), (analysis.reads(), false, false), (analysis.writes(), true, false)]
+        {
             for target in targets {
                 let written = match target {
                     Target::Path(path) => path.clone(),
@@ -54,7 +57,7 @@ impl<'a> Request<'a> {
                     Target::Unknown => continue,
                 };
                 let real = (place.real)(&written);
-                paths.push(Subject::Path(PathUse { written: written.into(), real, write }));
+                paths.push(Subject::Path(PathUse { written: written.into(), real, write, names_only }));
             }
         }
         let read_only = analysis.verdict() != Verdict::NotReadOnly && paths.len() <= MOST_PATHS;

@@ -272,7 +272,7 @@ fn tool_opinion(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
 /// A path that holds secrets, as written or as it resolves.
 fn secret(request: &Request<'_>) -> Option<Decision> {
     let path = request.subjects.iter().find_map(|subject| match subject {
-        Subject::Path(path) => {
+        Subject::Path(path) if !path.names_only => {
             [&path.written, &path.real].into_iter().find(|path| sensitive::is_secret(&path.to_string_lossy()))
         }
         _ => None,

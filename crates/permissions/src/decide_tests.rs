@@ -25,7 +25,7 @@ fn policy(text: &str) -> Policy {
 }
 
 fn path(written: &str, real: &str, write: bool) -> Subject {
-    Subject::Path(PathUse { written: written.into(), real: real.into(), write })
+    Subject::Path(PathUse { written: written.into(), real: real.into(), write, names_only: false })
 }
 
 fn request(kind: &str) -> Request<'static> {
@@ -86,6 +86,7 @@ fn command(text: &str) -> Request<'static> {
 #[case::reads("ls -la src", true, Behavior::Allow)]
 #[case::reads_outside("ls /etc", true, Behavior::Ask)]
 #[case::reads_a_secret("cat .env", true, Behavior::Ask)]
+#[case::lists_a_secret("ls -la .env", true, Behavior::Allow)]
 #[case::reads_the_example("cat .env.example", true, Behavior::Allow)]
 #[case::reads_by_pattern("cat *.md", true, Behavior::Allow)]
 #[case::reads_by_pattern_unconfined("cat *.md", false, Behavior::Ask)]
@@ -110,7 +111,7 @@ fn commands_are_judged_by_what_they_do(
 fn deceptive_commands_can_be_asked_about_instead() {
     let mut policy = Policy::new("/project");
     policy.flags.deceptive = Deceptive::Ask;
-    let decision = decide(&policy, &command("x=rm; $x a"));
+    let decision = decide(&policy, &command("x=r; ${x}m a"));
     assert_eq!(decision.behavior, Behavior::Ask);
     assert_eq!(decision.by, By::Check(Check::DeceptiveCommand));
     assert!(decision.risks.iter().any(|risk| risk.name == "ObfuscatedFlags"), "{:?}", decision.risks);

@@ -15,6 +15,8 @@ pub struct PathUse {
     pub real: PathBuf,
     /// Whether it would be changed.
     pub write: bool,
+    /// Whether only names and sizes are shown, no content.
+    pub names_only: bool,
 }
 
 /// What rules and checks look at.

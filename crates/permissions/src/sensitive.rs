@@ -76,7 +76,10 @@ pub(crate) fn names_secret(word: &str) -> bool {
             // `process.env` is code, not a file.
             let last = name.rsplit('/').next().unwrap_or(name);
             let code = last.len() > ".env".len() && last.ends_with(".env");
-            let pattern = name.contains(['*', '?', '[']);
+            // Scripts and regular expressions are no patterns of files.
+            let pattern = name.contains(['*', '?', '['])
+                && !name.contains(['|', '(', ')', '"', '\'', '$', '^', '\\', '{'])
+                && !name.contains("[]");
             let path = format!("/{}", name.trim_start_matches('/'));
             !code && (is_secret(&path) || (pattern && pattern_is_secret(&path)))
         })

@@ -49,7 +49,12 @@ impl Place {
 impl Located {
     /// As a permission subject.
     pub fn subject(&self, write: bool) -> Subject {
-        Subject::Path(PathUse { written: self.written.clone(), real: self.real.clone(), write })
+        Subject::Path(PathUse {
+            written: self.written.clone(),
+            real: self.real.clone(),
+            write,
+            names_only: false,
+        })
     }
 }
 

@@ -37,6 +37,20 @@ pub enum Via {
     Program(String),
 }
 
+/// What is known of a command's output.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// Anything.
+    #[default]
+    Text,
+    /// One word, without blanks.
+    Word,
+    /// One number or id.
+    Plain,
+    /// Numbers or ids.
+    PlainWords,
+}
+
 /// One simple command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
@@ -54,8 +68,8 @@ pub struct Part {
     pub effects: Vec<Effect>,
     /// Read-only only in the form in which hooks, pagers and helpers are switched off.
     pub hardened: bool,
-    /// It prints one plain word.
-    pub(crate) plain: bool,
+    /// What is known of what it prints.
+    pub(crate) output: Output,
     /// What exit codes mean that are no failure.
     pub exits: Vec<(i32, String)>,
 }
@@ -172,7 +186,10 @@ impl Analysis {
         if !self.unresolved.is_empty() || !self.parts.iter().all(Part::only_reads) {
             return Verdict::NotReadOnly;
         }
-        let open = |effect: &Effect| !matches!(effect.kind, EffectKind::Read(Target::Path(_)));
+        let open = |effect: &Effect| match &effect.kind {
+            EffectKind::Read(target) | EffectKind::List(target) => !matches!(target, Target::Path(_)),
+            _ => true,
+        };
         if self.confined.is_empty() && !self.effects().any(open) {
             Verdict::ReadOnly
         } else {
@@ -185,6 +202,16 @@ impl Analysis {
         self.effects()
             .filter_map(|effect| match &effect.kind {
                 EffectKind::Read(target) => Some(target),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Everything whose names it shows, not the content.
+    pub fn lists(&self) -> BTreeSet<&Target> {
+        self.effects()
+            .filter_map(|effect| match &effect.kind {
+                EffectKind::List(target) => Some(target),
                 _ => None,
             })
             .collect()
@@ -211,7 +238,7 @@ impl Analysis {
         for effect in self.effects() {
             match &effect.kind {
                 EffectKind::Network { host, .. } => needs.hosts.push(host.clone().unwrap_or_default()),
-                EffectKind::Read(_) | EffectKind::Write(_) | EffectKind::Delete(_) => {}
+                EffectKind::List(_) | EffectKind::Read(_) | EffectKind::Write(_) | EffectKind::Delete(_) => {}
                 _ => needs.unbounded = true,
             }
         }

@@ -31,6 +31,8 @@ impl fmt::Display for Target {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectKind {
+    /// Shows names and sizes, no content.
+    List(Target),
     /// Reads a file or folder.
     Read(Target),
     /// Creates, overwrites or changes a file.
@@ -75,13 +77,14 @@ pub struct Effect {
 impl EffectKind {
     /// Whether nothing but reading happens.
     pub fn is_read(&self) -> bool {
-        matches!(self, Self::Read(_))
+        matches!(self, Self::Read(_) | Self::List(_))
     }
 }
 
 impl fmt::Display for EffectKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::List(target) => write!(f, "lists {target}"),
             Self::Read(target) => write!(f, "reads {target}"),
             Self::Write(target) => write!(f, "writes {target}"),
             Self::Delete(target) => write!(f, "deletes {target}"),

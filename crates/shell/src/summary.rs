@@ -28,6 +28,10 @@ impl Analysis {
                 phrases.push(format!("{verb} {}{more}", names.join(" and ")));
             }
         };
+        files("lists", |kind| match kind {
+            EffectKind::List(target) => Some(target),
+            _ => None,
+        });
         files("reads", |kind| match kind {
             EffectKind::Read(target) => Some(target),
             _ => None,
@@ -41,7 +45,7 @@ impl Analysis {
             _ => None,
         });
         for effect in self.effects() {
-            if matches!(effect.kind, EffectKind::Read(_) | EffectKind::Write(_) | EffectKind::Delete(_)) {
+            if effect.kind.is_read() || matches!(effect.kind, EffectKind::Write(_) | EffectKind::Delete(_)) {
                 continue;
             }
             let phrase = effect.kind.to_string();

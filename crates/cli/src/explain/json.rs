@@ -15,6 +15,7 @@ pub(super) fn of(request: &Request<'_>, decision: &Decision) -> Value {
     value["risks"] = analysis.risks().iter().map(risk).collect();
     value["unresolved"] = json!(analysis.unresolved());
     value["confined"] = json!(analysis.confined());
+    value["lists"] = json!(analysis.lists());
     value["reads"] = json!(analysis.reads());
     value["writes"] = json!(analysis.writes());
     value["needs"] = json!(analysis.needs());

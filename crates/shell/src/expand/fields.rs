@@ -34,6 +34,14 @@ impl Fields {
                 }
             }
             Chunk::Many(origin) => self.absorb(*origin),
+            Chunk::PlainWords => {
+                if let Some(mut current) = self.current.take() {
+                    current.push(Stretch::Unknown(Origin::Output));
+                    self.done.push((current, false));
+                }
+                self.done.push((Text::plain(), true));
+                self.absorbed = true;
+            }
         }
     }
 

@@ -15,7 +15,7 @@ use crate::{
     state::State,
     syntax::tree::{Piece, PieceKind, Word},
     value::{Argument, Origin, Stretch, Text},
-    walk::Walker,
+    walk::{Captured, Walker},
 };
 
 /// How many ways a word may come out before it counts as unknown.
@@ -34,6 +34,8 @@ enum Chunk {
     Fields(Vec<Text>),
     /// Any number of arguments.
     Many(Origin),
+    /// Any number of numbers or ids.
+    PlainWords,
 }
 
 /// What a parameter expands to.
@@ -124,6 +126,7 @@ impl Walker<'_> {
                             }
                         }
                         Chunk::Many(origin) => way.push(Stretch::Unknown(*origin)),
+                        Chunk::PlainWords => way.push(Stretch::Unknown(Origin::Output)),
                     }
                     next.push(way);
                 }
@@ -164,11 +167,12 @@ impl Walker<'_> {
             },
             PieceKind::Command(substitution) => {
                 let output = self.substitution(state, &substitution.list, piece.span);
-                if state.split_changed {
-                    vec![Chunk::Many(Origin::Output)]
-                } else {
-                    vec![Chunk::Split(output)]
-                }
+                vec![match output {
+                    _ if state.split_changed => Chunk::Many(Origin::Output),
+                    Captured::Text(text) => Chunk::Split(text),
+                    Captured::Word => Chunk::Quoted(Text::unknown(Origin::Output)),
+                    Captured::PlainWords => Chunk::PlainWords,
+                }]
             }
             PieceKind::Arithmetic(arithmetic) => {
                 let value = self.arithmetic(state, arithmetic);
@@ -219,7 +223,10 @@ impl Walker<'_> {
                     }
                 },
                 PieceKind::Command(substitution) => {
-                    vec![self.substitution(state, &substitution.list, piece.span)]
+                    vec![match self.substitution(state, &substitution.list, piece.span) {
+                        Captured::Text(text) => text,
+                        Captured::Word | Captured::PlainWords => Text::unknown(Origin::Output),
+                    }]
                 }
                 PieceKind::Arithmetic(arithmetic) => vec![self.arithmetic(state, arithmetic)],
                 PieceKind::Literal(text) => vec![Text::known(text.clone())],

@@ -57,6 +57,10 @@ fn has_quotes(list: &List) -> bool {
 /// Whether the spelling of a word's name part (up to `=` in a long option, the letter in a short
 /// one) hides what it says.
 pub(super) fn is_disguised(word: &Word) -> bool {
+    // `$x` alone shows that it is a variable, and its value is judged like any other.
+    if let [Piece { kind: PieceKind::Parameter(_), .. }] = word.pieces.as_slice() {
+        return false;
+    }
     let mut name = String::new();
     let mut kinds = 0;
     for (at, piece) in word.pieces.iter().enumerate() {

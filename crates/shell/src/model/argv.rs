@@ -35,6 +35,8 @@ pub(crate) struct Doubt {
     pub span: Span,
     /// The argument is data that could be taken for an option, not an option nobody knows.
     pub data: bool,
+    /// Its known end, such as `.json`, leaves room only for an option with an attached value.
+    pub tail: bool,
 }
 
 /// An option that was given.
@@ -96,7 +98,7 @@ impl<'m> Reading<'m> {
     }
 
     fn doubt(&mut self, why: String, span: Span, data: bool) {
-        self.doubts.push(Doubt { why, span, data });
+        self.doubts.push(Doubt { why, span, data, tail: false });
     }
 }
 
@@ -137,7 +139,9 @@ impl<'m> Level<'_, 'm, '_> {
             }
             if !ended && (argument.many || argument.text.may_be_option()) {
                 let why = format!("`{}` could turn out to be an option", argument.shown());
-                self.reading.doubt(why, argument.span, true);
+                let end = argument.text.stretches().last();
+                let tail = !argument.many && matches!(end, Some(Stretch::Known(text)) if text.contains('.'));
+                self.reading.doubts.push(Doubt { why, span: argument.span, data: true, tail });
             }
             if self.model.has_subs() && !self.flat {
                 if ended {
@@ -294,7 +298,8 @@ impl<'m> Level<'_, 'm, '_> {
                 && text.len() > 1
                 && !text[1..].starts_with(|next: char| next.is_ascii_digit())
         });
-        if value.many || (dashed && !self.model.entry.syntax.words) {
+        let syntax = &self.model.entry.syntax;
+        if value.many || (dashed && !syntax.words && !syntax.greedy) {
             let why = format!("`{}` may not be the value of `{}`", value.shown(), argument.shown());
             self.reading.doubt(why, value.span, value.many);
         }

@@ -66,6 +66,9 @@ pub(crate) struct Syntax {
     /// What is no known option is an operand, as `echo` has it.
     #[serde(skip_serializing_if = "is_false")]
     pub lax: bool,
+    /// A required value is taken whatever it looks like.
+    #[serde(skip_serializing_if = "is_false")]
+    pub greedy: bool,
     /// Options that mean something else when given together.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<String>,
@@ -114,6 +117,12 @@ pub(crate) struct Conduct {
     /// Arguments with any of which it prints one plain word, or `always`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub plain: String,
+    /// The same for any number of numbers or ids.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub numbers: String,
+    /// The same for one word of any text.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub single: String,
 }
 
 /// How a program runs other commands.

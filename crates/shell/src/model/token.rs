@@ -7,6 +7,8 @@ pub(crate) enum Kind {
     Text,
     /// Read.
     Read,
+    /// Looked at by name only, no content shown.
+    List,
     /// Read; on another machine when a colon stands before the first slash.
     Archive,
     /// A commit, or a file in one behind a colon.
@@ -59,6 +61,7 @@ impl Kind {
         Some(match name {
             "" | "text" => Self::Text,
             "read" => Self::Read,
+            "list" => Self::List,
             "archive" => Self::Archive,
             "object" => Self::Object,
             "write" => Self::Write,

@@ -174,7 +174,7 @@ impl Walker<'_> {
         match places {
             Places::OneOf(places) => {
                 for place in places {
-                    self.effect(EffectKind::Read(crate::effect::Target::Path(place.clone())), span);
+                    self.effect(EffectKind::List(crate::effect::Target::Path(place.clone())), span);
                 }
             }
             Places::Unknown => {
@@ -233,7 +233,14 @@ impl Walker<'_> {
         span: Span,
     ) -> Result<Outcome, State> {
         let rest = arguments.get(1..).unwrap_or_default();
-        let Some(first) = rest.first() else { return Err(state) };
+        let Some(first) = rest.first() else {
+            if name != "exec" {
+                return Err(state);
+            }
+            // Only redirections, whose effects are noted already.
+            self.part(arguments, vec![name.to_owned()], span);
+            return Ok(Outcome::same(state));
+        };
         if first.many || first.text.may_be_option() {
             // Listing options are left to the table; `-p`, `-a` and the like are not followed.
             let listing =
@@ -293,7 +300,8 @@ impl Walker<'_> {
                     continue;
                 }
                 let appended = prefix.find('=').is_some_and(|at| at > name.len());
-                self.declare_one(state, builtin, &name, value, opaque || appended, argument.span);
+                let kind = if letters('x') && builtin != "local" { "export" } else { builtin };
+                self.declare_one(state, kind, &name, value, opaque || appended, argument.span);
             }
         }
     }
@@ -308,13 +316,10 @@ impl Walker<'_> {
         span: Span,
     ) {
         self.check_assignment(state, name, value.as_ref(), span);
-        if builtin == "export" || builtin == "declare" || builtin == "typeset" {
+        if builtin == "export" {
             match &value {
-                Some(value) if builtin == "export" => self.effect_of_setting(name, value, span),
-                None if builtin == "export" => {
-                    self.effect(EffectKind::Environment(format!("gives {name} to later programs")), span);
-                }
-                _ => {}
+                Some(value) => self.effect_of_setting(name, value, span),
+                None => self.effect(EffectKind::Environment(format!("gives {name} to later programs")), span),
             }
         }
         if builtin != "export" {
@@ -365,7 +370,9 @@ impl Walker<'_> {
                 Some(text) => {
                     let name = text.strip_prefix("-v").filter(|_| builtin == "printf").unwrap_or(text);
                     let name = name.strip_prefix("-a").filter(|_| builtin == "read").unwrap_or(name);
-                    if is_name(name) {
+                    if name == "_" {
+                        // The usual way to throw a field away; `$_` is never known anyway.
+                    } else if is_name(name) {
                         self.check_assignment(state, name, None, argument.span);
                         state.set(name, Value::Unknown(Origin::Data));
                     } else if name.contains('[') {

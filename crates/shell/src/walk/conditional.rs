@@ -44,7 +44,7 @@ impl Walker<'_> {
             }
             _ => {
                 for target in self.targets(&state.cwd.clone(), &text) {
-                    self.effect(EffectKind::Read(target), operand.span);
+                    self.effect(EffectKind::List(target), operand.span);
                 }
             }
         }

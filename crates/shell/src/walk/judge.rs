@@ -2,6 +2,7 @@
 
 use super::{Walker, builtins, nested::Inner, simple::is_name};
 use crate::{
+    analysis::Output,
     effect::{EffectKind, Target},
     model::{
         Model,
@@ -12,7 +13,7 @@ use crate::{
     span::Span,
     state::{Places, State},
     surroundings::join,
-    value::{Argument, Text},
+    value::{Argument, Stretch, Text},
 };
 
 /// Folders that hold other people's repositories.
@@ -67,10 +68,21 @@ impl Walker<'_> {
             let known = model.entry.exits.iter();
             known.filter_map(|(code, meaning)| Some((code.parse().ok()?, meaning.clone()))).collect()
         });
-        let plain = innermost.is_some_and(|model| is_plain(model, &reading));
+        let output = innermost.map_or(Output::Text, |model| {
+            let conduct = &model.entry.conduct;
+            if prints_one_word(model, &reading, &conduct.plain) {
+                Output::Plain
+            } else if prints_one_word(model, &reading, &conduct.numbers) {
+                Output::PlainWords
+            } else if prints_one_word(model, &reading, &conduct.single) {
+                Output::Word
+            } else {
+                Output::Text
+            }
+        });
         let part = self.part(arguments, normal, span);
         part.hardened = hardened;
-        part.plain = plain;
+        part.output = output;
         part.exits = exits.unwrap_or_default();
         for inner in std::mem::take(&mut case.inner) {
             self.inner_command(&case.state, inner, name, span);
@@ -80,7 +92,8 @@ impl Walker<'_> {
     fn conduct(&mut self, case: &mut Case<'_>, reading: &Reading<'_>, span: Span) {
         let Some(innermost) = reading.model() else { return };
         for doubt in &reading.doubts {
-            if !(doubt.data && innermost.is_safe_for_data()) {
+            let tail = doubt.tail && innermost.entry.conduct.data == "tail";
+            if !(doubt.data && (tail || innermost.is_safe_for_data())) {
                 self.effect(EffectKind::Unknown(doubt.why.clone()), doubt.span);
             }
         }
@@ -210,15 +223,18 @@ impl Walker<'_> {
         let stream = argument.literal() == Some("-");
         match kind {
             Kind::Text | Kind::Dir => {}
-            Kind::Read | Kind::Archive if stream => {}
+            Kind::Read | Kind::Archive | Kind::List if stream => {}
+            Kind::List => {
+                for target in self.targets(&case.state.cwd, text) {
+                    if !self.device(&target, false, span) {
+                        self.effect(EffectKind::List(target), span);
+                    }
+                }
+            }
             Kind::Archive if text.prefix().split('/').next().is_some_and(|host| host.contains(':')) => {
                 self.effect(EffectKind::Network { host: Some(argument.shown()), sends: false }, span);
             }
-            Kind::Object => {
-                // Behind the last colon stands a file of the commit, which is as secret as the one on the disk.
-                let path = argument.literal().and_then(|text| text.rsplit(':').next()).map(Text::known);
-                self.read_file(&case.state.clone(), path.as_ref().unwrap_or(text), span);
-            }
+            Kind::Object => self.object(case, argument),
             Kind::Read if text.prefix().contains("://") => {
                 self.effect(EffectKind::Network { host: Some(argument.shown()), sends: false }, span);
             }
@@ -276,6 +292,35 @@ impl Walker<'_> {
         }
     }
 
+    /// A commit, a pathspec, or a file of a commit, which is as secret as the one on the disk.
+    fn object(&mut self, case: &Case<'_>, argument: &Argument) {
+        let span = argument.span;
+        let Some(text) = argument.literal() else {
+            self.read_file(&case.state.clone(), &argument.text, span);
+            return;
+        };
+        if text.starts_with('-') {
+            self.effect(EffectKind::Unknown(format!("`{text}` may be an option")), span);
+            return;
+        }
+        if [":!", ":^", ":(exclude)"].iter().any(|magic| text.starts_with(magic)) {
+            return;
+        }
+        let path = match text.strip_prefix(":(").and_then(|magic| magic.split_once(')')) {
+            Some((_, path)) => path,
+            None => text.strip_prefix(":/").unwrap_or(text).rsplit(':').next().unwrap_or(text),
+        };
+        // Git expands patterns itself.
+        let mut named = Text::default();
+        for (at, piece) in path.split('*').enumerate() {
+            if at > 0 {
+                named.push(Stretch::Glob("*".to_owned()));
+            }
+            named.push_str(piece);
+        }
+        self.read_file(&case.state.clone(), &named, span);
+    }
+
     fn changes(&mut self, case: &Case<'_>, text: &Text, span: Span, kind: fn(Target) -> EffectKind) {
         for target in self.targets(&case.state.cwd, text) {
             if !self.device(&target, true, span) {
@@ -295,7 +340,7 @@ impl Walker<'_> {
         match case.state.cwd.clone() {
             Places::OneOf(places) => {
                 for place in places {
-                    self.effect(EffectKind::Read(Target::Path(place)), folder.span);
+                    self.effect(EffectKind::List(Target::Path(place)), folder.span);
                 }
             }
             Places::Unknown => {
@@ -380,7 +425,7 @@ fn sets(operand: &Argument) -> bool {
 
 /// Whether the program prints one plain word: an operand or an option says so, not a value that
 /// happens to look like one.
-fn is_plain(model: &Model, reading: &Reading<'_>) -> bool {
+fn prints_one_word(model: &Model, reading: &Reading<'_>, words: &str) -> bool {
     let given = |word: &str| {
         let operand = reading.operands.iter().any(|operand| operand.literal() == Some(word));
         operand
@@ -394,8 +439,16 @@ fn is_plain(model: &Model, reading: &Reading<'_>) -> bool {
                 })
             })
     };
-    let few = reading.operands.len() <= 2;
-    few && model.entry.conduct.plain.split_whitespace().any(|word| word == "always" || given(word))
+    // A trailing `<` stands for: only when it reads its standard input.
+    let fixed = model.operands.iter().filter(|operand| !operand.many).count();
+    let supplied = usize::from(reading.options.iter().any(|given| given.option.supplies));
+    let from_stdin = reading.operands.len() <= fixed.saturating_sub(supplied);
+    let few =
+        reading.operands.len() <= 2 && !reading.operands.iter().any(|operand| operand.text.may_be_option());
+    few && words.split_whitespace().any(|word| match word.strip_suffix('<') {
+        Some(word) => from_stdin && given(word),
+        None => word == "always" || given(word),
+    })
 }
 
 /// The argv in one spelling.

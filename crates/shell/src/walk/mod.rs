@@ -10,12 +10,12 @@ mod redirect;
 mod simple;
 
 use crate::{
-    analysis::{Analysis, InPlaceEdit, Part, Unresolved, Via},
+    analysis::{Analysis, InPlaceEdit, Output, Part, Unresolved, Via},
     effect::{Effect, EffectKind, Target},
     risk::{Risk, RiskKind},
     span::Span,
     state::{Places, State},
-    surroundings::{Surroundings, join},
+    surroundings::{Surroundings, join, within},
     syntax::{
         self,
         tree::{Command, List, RedirectTarget},
@@ -52,12 +52,24 @@ pub(crate) struct Walker<'s> {
     returns: Vec<State>,
     /// Names declared local in the functions being followed.
     locals: Vec<String>,
+    /// Code for `sh` is followed, where assignments before special builtins stay.
+    posix: bool,
     /// What is expanded is only compared, not shown.
     testing: bool,
     /// How much more code from arguments is followed, in bytes.
     code_left: usize,
     /// The script as a whole has become too large.
     exhausted: bool,
+}
+
+/// What is known of the output of a substitution.
+pub(crate) enum Captured {
+    /// This text, split where it is not quoted.
+    Text(Text),
+    /// One word of unknown text.
+    Word,
+    /// Any number of numbers or ids.
+    PlainWords,
 }
 
 /// The states after a command: when it succeeded and when it failed.
@@ -103,6 +115,7 @@ impl<'s> Walker<'s> {
             within: None,
             returns: Vec::new(),
             locals: Vec::new(),
+            posix: false,
             testing: false,
             code_left: 2 * crate::LONGEST,
             exhausted: false,
@@ -198,7 +211,7 @@ impl<'s> Walker<'s> {
                 depth: self.depth,
                 effects,
                 hardened: false,
-                plain: false,
+                output: Output::Text,
                 exits: Vec::new(),
             });
         }
@@ -231,13 +244,43 @@ impl<'s> Walker<'s> {
     }
 
     /// A command substitution; gives what is known of its output.
-    pub(crate) fn substitution(&mut self, state: &State, list: &List, span: Span) -> Text {
+    pub(crate) fn substitution(&mut self, state: &State, list: &List, span: Span) -> Captured {
         self.inner(state, list, span);
         let single = matches!(list.items.as_slice(), [item] if item.chain.rest.is_empty());
-        if single && self.parts.last().is_some_and(|part| part.plain && part.depth == self.depth + 1) {
-            Text::plain()
-        } else {
-            Text::unknown(Origin::Output)
+        let last = self.parts.last().filter(|part| single && part.depth == self.depth + 1);
+        if let Some(text) = last.and_then(|part| self.foreseen(state, list, part)) {
+            return Captured::Text(text);
+        }
+        match last.map(|part| part.output).unwrap_or_default() {
+            Output::Text => Captured::Text(Text::unknown(Origin::Output)),
+            Output::Word => Captured::Word,
+            Output::Plain => Captured::Text(Text::plain()),
+            Output::PlainWords => Captured::PlainWords,
+        }
+    }
+
+    /// The output of a few commands that agents use all the time to say where they are.
+    fn foreseen(&self, state: &State, list: &List, part: &Part) -> Option<Text> {
+        let [item] = list.items.as_slice() else { return None };
+        let [stage] = item.chain.first.stages.as_slice() else { return None };
+        if !stage.command.redirects.is_empty() || part.argv.iter().any(|word| word.literal().is_none()) {
+            return None;
+        }
+        let Places::OneOf(places) = &state.cwd else { return None };
+        let [cwd] = places.as_slice() else { return None };
+        let words: Vec<&str> = part.argv.iter().filter_map(Argument::literal).collect();
+        if words.first().is_none_or(|name| state.function(name).is_some()) {
+            return None;
+        }
+        match words.as_slice() {
+            ["pwd"] => Some(Text::known(cwd.clone())),
+            ["git", "rev-parse", "--show-toplevel"] => {
+                self.surroundings.roots.iter().find(|root| within(cwd, root)).map(Text::known)
+            }
+            ["echo", word] if !word.starts_with('-') && !word.contains('\\') => {
+                Some(Text::known(word.trim_end_matches('\n')))
+            }
+            _ => None,
         }
     }
 

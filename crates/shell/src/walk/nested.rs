@@ -143,6 +143,7 @@ impl Walker<'_> {
         {
             self.unresolved("sh may read this code differently", code.span);
         }
+        self.posix |= kind == Kind::Sh;
         inner
     }
 
@@ -270,6 +271,7 @@ fn is_posix(code: &str) -> bool {
         "<<<",
         "+=",
         "=(",
+        "]=",
         "function",
         "select",
         "coproc",

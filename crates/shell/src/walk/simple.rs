@@ -2,7 +2,7 @@
 
 use super::{Outcome, Walker, loops::literal};
 use crate::{
-    analysis::Part,
+    analysis::{Output, Part},
     effect::EffectKind,
     expand, model,
     risk::RiskKind,
@@ -79,7 +79,10 @@ impl Walker<'_> {
         }
         self.flush(span);
         let mut outcome = merged.unwrap_or_else(|| Outcome::same(state.clone()));
-        if !temporary.is_empty() {
+        if !temporary.is_empty() && self.posix {
+            outcome = Outcome::same(outcome.merged());
+            outcome.success.forget(temporary);
+        } else if !temporary.is_empty() {
             restore(&mut outcome.success, &state, &temporary);
             if let Some(failure) = &mut outcome.failure {
                 restore(failure, &state, &temporary);
@@ -207,6 +210,12 @@ impl Walker<'_> {
         {
             return;
         }
+        let silent = name.ends_with("PAGER") && matches!(text.literal(), Some("" | "cat"));
+        // Programs none of whose options do harm read no variables of other names either.
+        let deaf = !variables::steers(name) && state.function(program).is_none() && model::is_deaf(program);
+        if silent || deaf {
+            return;
+        }
         self.effect_of_setting(name, &text, assignment.span);
         if variables::steers(name) {
             self.unresolved(&format!("{name} steers the shell or other programs"), assignment.span);
@@ -218,7 +227,8 @@ impl Walker<'_> {
 
     /// The effect of putting a variable into the environment of a program.
     pub(super) fn effect_of_setting(&mut self, name: &str, value: &Text, span: Span) {
-        let plain = value.literal().is_some_and(|value| !value.contains('/'));
+        let zone = |value: &str| name == "TZ" && !value.starts_with(['/', ':', '.']) && !value.contains("..");
+        let plain = value.literal().is_some_and(|value| !value.contains('/') || zone(value));
         if !(variables::is_harmless_to_set(name) && plain) {
             self.effect(EffectKind::Environment(format!("sets {name} for the program")), span);
         }
@@ -233,6 +243,12 @@ impl Walker<'_> {
         span: Span,
     ) -> Outcome {
         let Some(first) = arguments.first() else { return Outcome::same(state) };
+        for argument in arguments.iter().filter(|argument| argument.text.has_glob()) {
+            // The shell itself looks into the folder to expand the pattern.
+            for target in self.targets(&state.cwd, &argument.text) {
+                self.effect(EffectKind::List(target), argument.span);
+            }
+        }
         let Some(name) = first.literal().filter(|name| !name.is_empty()).map(str::to_owned) else {
             return self.unknown_command(state, arguments, span);
         };
@@ -323,7 +339,7 @@ impl Walker<'_> {
             depth: self.depth,
             effects,
             hardened: false,
-            plain: false,
+            output: Output::Text,
             exits: Vec::new(),
         };
         self.record(part);
