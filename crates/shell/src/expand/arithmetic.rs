@@ -69,6 +69,11 @@ impl Walker<'_> {
                 // An expression that fails leaves the variable as it was.
                 let next = match &value {
                     None | Some(Value::Unset) => Value::OneOf(vec![Text::plain(), Text::default()]),
+                    Some(Value::OneOf(values))
+                        if numeric && values.iter().any(|value| value.stretches().is_empty()) =>
+                    {
+                        Value::OneOf(vec![Text::plain(), Text::default()])
+                    }
                     _ if numeric => Value::one(Text::plain()),
                     _ => Value::Unknown(Origin::Computed),
                 };

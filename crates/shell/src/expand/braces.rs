@@ -67,6 +67,7 @@ fn literal(piece: &Piece) -> &str {
 /// by what follows it, and braces inside `${…}` count. Such words are not followed.
 fn is_odd(word: &Word) -> bool {
     word.pieces.iter().enumerate().any(|(at, piece)| match &piece.kind {
+        PieceKind::Literal(text) => text.contains('$'),
         PieceKind::Parameter(parameter) => {
             let touches = word.pieces.get(at + 1).is_some_and(|next| literal(next).starts_with('{'));
             parameter.operation.is_some() || touches
@@ -101,6 +102,11 @@ fn expand_units<'w>(
             match sequence(inner)? {
                 Some(words) => words,
                 None => {
+                    // Text between braces that is no list: bash goes on to a later brace, by rules of its own.
+                    let after = units.get(close + 1..).unwrap_or_default();
+                    if after.iter().any(|unit| unit.is('}')) && units.iter().any(|unit| unit.is(',')) {
+                        return Err(TooMany);
+                    }
                     from = open + 1;
                     continue;
                 }

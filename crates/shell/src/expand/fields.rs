@@ -147,6 +147,15 @@ pub(super) fn closes_bracket(word: &Word) -> bool {
     false
 }
 
+/// Whether a bracket is opened in one piece of the word and perhaps closed in another.
+pub(super) fn splits_bracket(word: &Word) -> bool {
+    word.pieces.iter().enumerate().any(|(at, piece)| {
+        let PieceKind::Literal(text) = &piece.kind else { return false };
+        let open = text.rfind('[').is_some_and(|open| !text[open..].contains(']'));
+        open && at + 1 < word.pieces.len()
+    })
+}
+
 /// Whether a text stays one argument and itself when it is split.
 pub(super) fn is_one_word(text: &Text) -> bool {
     let sound = |stretch: &Stretch| match stretch {

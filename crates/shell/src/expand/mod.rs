@@ -7,7 +7,7 @@ mod parameter;
 mod spelling;
 
 pub(crate) use arithmetic::is_number;
-use fields::{Fields, closes_bracket, is_one_word};
+use fields::{Fields, closes_bracket, is_one_word, splits_bracket};
 use spelling::{is_ambiguous, is_disguised};
 
 use crate::{
@@ -78,6 +78,9 @@ impl Walker<'_> {
         let span = self.at(word.span);
         let mut ways = vec![Fields::default()];
         let brackets = closes_bracket(word);
+        if brackets && splits_bracket(word) {
+            self.unresolved("a bracket pattern around an expansion", word.span);
+        }
         for (at, piece) in word.pieces.iter().enumerate() {
             if matches!(&piece.kind, PieceKind::Parameter(parameter) if parameter.name == "IFS") {
                 self.risk(RiskKind::IfsInjection, "IFS splits a word", piece.span);

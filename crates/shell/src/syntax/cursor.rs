@@ -52,6 +52,8 @@ pub(super) struct Parser<'a> {
     pub(super) in_coprocess: bool,
     /// Where the substitutions with parentheses are, those inside of others left out.
     pub(super) substitutions: Vec<(usize, usize)>,
+    /// Where comments stand in the text itself.
+    pub(super) comments: Vec<Span>,
 }
 
 impl<'a> Parser<'a> {
@@ -70,6 +72,7 @@ impl<'a> Parser<'a> {
             after_keyword: false,
             in_coprocess: false,
             substitutions: Vec::new(),
+            comments: Vec::new(),
         }
     }
 
@@ -198,7 +201,9 @@ impl<'a> Parser<'a> {
         }
         if self.peek() == Some(b'#') {
             let rest = self.text.get(self.pos..).unwrap_or_default();
-            self.pos += rest.find('\n').unwrap_or(rest.len());
+            let end = self.pos + rest.find('\n').unwrap_or(rest.len());
+            self.comments.push(Span::new(self.pos, end));
+            self.pos = end;
         }
     }
 

@@ -41,6 +41,8 @@ pub struct Parsed {
     pub list: tree::List,
     /// What is wrong, if anything is.
     pub error: Option<SyntaxError>,
+    /// Where the comments are.
+    pub comments: Vec<Span>,
 }
 
 /// What the parser did not understand, or what bash does not.
@@ -63,12 +65,15 @@ impl std::error::Error for SyntaxError {}
 /// Parses the text of a command. Never panics; time and memory are bounded by the caps.
 pub fn parse(text: &str) -> Parsed {
     if let Some(error) = refuse(text) {
-        return Parsed { list: tree::List::default(), error: Some(error) };
+        return Parsed { list: tree::List::default(), error: Some(error), comments: Vec::new() };
     }
     let mut parser = Parser::new(text);
     let (mut list, error) = parser.program();
     parser.fill_documents(&mut list);
-    Parsed { list, error }
+    let mut comments = parser.comments;
+    comments.sort_unstable();
+    comments.dedup();
+    Parsed { list, error, comments }
 }
 
 /// Whether two trees say the same, wherever their parts stand.

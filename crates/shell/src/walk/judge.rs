@@ -423,31 +423,51 @@ fn sets(operand: &Argument) -> bool {
     operand.text.prefix().split_once('=').is_some_and(|(name, _)| is_name(name)) && !operand.many
 }
 
-/// Whether the program prints one plain word: an operand or an option says so, not a value that
-/// happens to look like one.
+/// Whether what was given shows that the program prints one plain word. Each of `words` is a way to
+/// show it: `always`, an operand, or an option (with its value behind it); with `<` at its end only
+/// when standard input is read, with `+only(a,b)` only when no other options are given.
 fn prints_one_word(model: &Model, reading: &Reading<'_>, words: &str) -> bool {
-    let given = |word: &str| {
-        let operand = reading.operands.iter().any(|operand| operand.literal() == Some(word));
-        operand
-            || reading.options.iter().any(|given| {
-                let value = given.values.first().and_then(|(_, value)| value.literal());
-                given.option.names.iter().any(|name| match value {
-                    Some(value) => word
-                        .strip_prefix(name.as_str())
-                        .is_some_and(|rest| rest.trim_start_matches('=') == value),
-                    None => word == name,
-                })
-            })
-    };
-    // A trailing `<` stands for: only when it reads its standard input.
+    if words.is_empty() || reading.operands.len() > 2 {
+        return false;
+    }
+    if reading.operands.iter().any(|operand| operand.text.may_be_option()) {
+        return false;
+    }
     let fixed = model.operands.iter().filter(|operand| !operand.many).count();
     let supplied = usize::from(reading.options.iter().any(|given| given.option.supplies));
     let from_stdin = reading.operands.len() <= fixed.saturating_sub(supplied);
-    let few =
-        reading.operands.len() <= 2 && !reading.operands.iter().any(|operand| operand.text.may_be_option());
-    few && words.split_whitespace().any(|word| match word.strip_suffix('<') {
-        Some(word) => from_stdin && given(word),
-        None => word == "always" || given(word),
+    words.split_whitespace().any(|word| {
+        let (word, only) = match word.split_once("+only(") {
+            Some((word, only)) => (word, Some(only.trim_end_matches(')'))),
+            None => (word, None),
+        };
+        let (word, stdin) = word.strip_suffix('<').map_or((word, false), |word| (word, true));
+        let shown = match word {
+            "always" => reading.options.iter().all(|given| given.values.is_empty()),
+            "" => true,
+            _ => {
+                reading.operands.iter().any(|operand| operand.literal() == Some(word))
+                    || reading.options.iter().any(|given| spells(given, word))
+            }
+        };
+        let alone = only.is_none_or(|only| {
+            let others = reading.options.iter().filter(|given| !spells(given, word));
+            others
+                .into_iter()
+                .all(|given| only.split(',').any(|name| given.option.names.iter().any(|known| known == name)))
+        });
+        shown && alone && (from_stdin || !stdin)
+    })
+}
+
+/// Whether an option is spelt so, its value behind it.
+fn spells(given: &Given<'_>, word: &str) -> bool {
+    let value = given.values.first().and_then(|(_, value)| value.literal());
+    given.option.names.iter().any(|name| match value {
+        Some(value) => {
+            word.strip_prefix(name.as_str()).is_some_and(|rest| rest.trim_start_matches('=') == value)
+        }
+        None => word == name && given.values.is_empty(),
     })
 }
 

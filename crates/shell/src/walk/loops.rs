@@ -65,10 +65,14 @@ impl Changes {
                 Some(Value::Unset) | None => true,
                 Some(_) => false,
             };
-            let value = if numeric && was_number {
-                Value::one(Text::plain())
-            } else {
-                Value::Unknown(Origin::Computed)
+            let empty = match state.variable(&name) {
+                Some(Value::OneOf(values)) => values.iter().any(|value| value.stretches().is_empty()),
+                _ => true,
+            };
+            let value = match numeric && was_number {
+                true if empty => Value::OneOf(vec![Text::plain(), Text::default()]),
+                true => Value::one(Text::plain()),
+                false => Value::Unknown(Origin::Computed),
             };
             state.set(&name, value);
         }
@@ -177,20 +181,25 @@ impl Changes {
     /// A command by its words.
     fn words(&mut self, words: &[Word], state: &State) {
         let Some((first, rest)) = words.split_first() else { return };
-        let Some(name) = literal(first) else {
-            self.everything = true;
-            return;
-        };
-        match state.function(&name) {
-            Some(Function::Defined(body)) if !self.visited.contains(&name) => {
-                self.visited.push(name.clone());
+        for name in names(first, state) {
+            match name {
+                Some(name) => self.named(&name, rest, state),
+                None => self.everything = true,
+            }
+        }
+    }
+
+    fn named(&mut self, name: &str, rest: &[Word], state: &State) {
+        match state.function(name) {
+            Some(Function::Defined(body)) if !self.visited.iter().any(|known| known == name) => {
+                self.visited.push(name.to_owned());
                 self.command(&body, state);
             }
             Some(Function::Defined(_)) => {}
             Some(Function::Unsure) => self.everything = true,
-            None => self.everything |= self.functions.contains(&name),
+            None => self.everything |= self.functions.iter().any(|known| known == name),
         }
-        match name.as_str() {
+        match name {
             "command"
                 if rest
                     .first()
@@ -286,13 +295,33 @@ impl Changes {
     }
 }
 
+/// The names a command word can stand for: itself, or the values of the variable it is.
+fn names(word: &Word, state: &State) -> Vec<Option<String>> {
+    let parameter = match word.pieces.as_slice() {
+        [Piece { kind: PieceKind::Parameter(parameter), .. }] => parameter,
+        [Piece { kind: PieceKind::Double(inner), .. }] => match inner.as_slice() {
+            [Piece { kind: PieceKind::Parameter(parameter), .. }] => parameter,
+            _ => return vec![literal(word)],
+        },
+        _ => return vec![literal(word)],
+    };
+    match state.variable(&parameter.name) {
+        Some(Value::OneOf(values)) if parameter.operation.is_none() && parameter.subscript.is_none() => {
+            let one_word = |text: &&str| !text.contains(char::is_whitespace);
+            values.iter().map(|value| value.literal().filter(one_word).map(str::to_owned)).collect()
+        }
+        _ => vec![None],
+    }
+}
+
 /// Whether a word can only be a number.
 fn is_numeric_word(word: &Word) -> bool {
-    word.pieces.iter().all(|piece| match &piece.kind {
-        PieceKind::Arithmetic(_) => true,
-        PieceKind::Literal(text) => text.bytes().all(|byte| byte.is_ascii_digit()),
-        _ => false,
-    })
+    !word.pieces.is_empty()
+        && word.pieces.iter().all(|piece| match &piece.kind {
+            PieceKind::Arithmetic(_) => true,
+            PieceKind::Literal(text) => text.bytes().all(|byte| byte.is_ascii_digit()),
+            _ => false,
+        })
 }
 
 /// The text of a word without expansions.

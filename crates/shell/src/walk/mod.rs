@@ -131,6 +131,7 @@ impl<'s> Walker<'s> {
         }
         let state = self.list(State::new(&self.surroundings.cwd), &parsed.list).merged();
         self.flush(Span::new(0, text.len()));
+        self.line_tricks(text, &parsed.comments);
         let cwd = match &state.cwd {
             Places::OneOf(places) => places.first().filter(|_| places.len() == 1).cloned(),
             Places::Unknown => None,
@@ -155,6 +156,28 @@ impl<'s> Walker<'s> {
             words: self.words,
             edits: self.edits,
             cwd,
+        }
+    }
+
+    /// Commands that a reader takes for part of a comment, or does not see behind a carriage return.
+    fn line_tricks(&mut self, text: &str, comments: &[Span]) {
+        if let Some(at) = text.find('\r') {
+            let span = Span::new(at, at + 1);
+            self.risk(RiskKind::NewlineInjection, "a carriage return can hide what stands before it", span);
+        }
+        for comment in comments {
+            let words = comment.of(text);
+            let odd = |quote: char| words.matches(quote).count() % 2 == 1;
+            let open =
+                words.ends_with('\\') || words.contains("$(") && !words.contains(')') || odd('`') || odd('"');
+            let harm = |part: &Part| part.span.start >= comment.end && !part.only_reads();
+            if open && self.parts.iter().any(harm) {
+                self.risk(
+                    RiskKind::NewlineInjection,
+                    "the comment looks as if it went on, but the next line is run",
+                    *comment,
+                );
+            }
         }
     }
 

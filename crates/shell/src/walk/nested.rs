@@ -220,7 +220,7 @@ impl Walker<'_> {
 
     fn findings(&mut self, case: &Case<'_>, kind: Kind, effects: ScriptEffects, span: Span) {
         for finding in effects.findings {
-            if kind == Kind::Jq {
+            if kind == Kind::Jq && finding.kind != FindingKind::Unknown {
                 self.risk(RiskKind::JqDanger, &finding.what, span);
             }
             let files = |walker: &Self, name: &str| walker.targets(&case.state.cwd, &Text::known(name));

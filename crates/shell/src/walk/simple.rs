@@ -98,6 +98,13 @@ impl Walker<'_> {
         let mut lists: Vec<Vec<Argument>> = vec![Vec::new()];
         for (at, word) in simple.words.iter().enumerate() {
             let ways = if declaring && at > 0 && is_assignment(word) {
+                if word
+                    .pieces
+                    .iter()
+                    .any(|piece| matches!(&piece.kind, PieceKind::Literal(text) if text.contains('{')))
+                {
+                    self.unresolved("braces in a declaration", word.span);
+                }
                 let texts = self.text(state, word);
                 texts.into_iter().map(|text| vec![self.argument(text, word.span)]).collect()
             } else {
@@ -252,6 +259,9 @@ impl Walker<'_> {
         let Some(name) = first.literal().filter(|name| !name.is_empty()).map(str::to_owned) else {
             return self.unknown_command(state, arguments, span);
         };
+        if name.contains('\n') {
+            self.risk(RiskKind::NewlineInjection, "a newline stands in the name of a command", first.span);
+        }
         if lookup == Lookup::Shell {
             match state.function(&name) {
                 Some(Function::Defined(body)) => {
@@ -320,13 +330,8 @@ impl Walker<'_> {
         }
         let harmful = !effects.iter().all(|effect| effect.kind.is_read());
         for (at, argument) in arguments.iter().enumerate() {
-            let named = at == 0
-                || argument.text.prefix().starts_with('-')
-                || normal.get(at).map(String::as_str) == argument.literal();
-            if harmful
-                && argument.disguised
-                && (at == 0 || argument.text.prefix().starts_with('-') || (at == 1 && named))
-            {
+            let speaks = at == 0 || argument.text.prefix().starts_with('-');
+            if harmful && argument.disguised && speaks {
                 let detail = format!("`{}` is spelt so that it does not show", argument.shown());
                 self.risk(RiskKind::ObfuscatedFlags, &detail, argument.span);
             }
