@@ -250,7 +250,8 @@ fn tool_opinion(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
         let reason = format!("{} is outside the working directories", hidden::visible(&outside));
         return Some(ask(request, By::Check(Check::OutsideDirectories), reason));
     }
-    if request.read_only {
+    let risky = request.command_use().is_some_and(|command| !command.analysis.risks().is_empty());
+    if request.read_only && !risky {
         let reason = if request.subjects.is_empty() {
             "changes nothing outside the session"
         } else {
@@ -296,7 +297,9 @@ fn open_reads(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
         return Some(ask(request, By::Check(Check::Unconfined), reason));
     }
     let reads = analysis.reads();
-    let pattern = reads.iter().find_map(|target| match target {
+    // Names that are only listed count when something else reads what is not known.
+    let lists = if reads.contains(&Target::Unknown) { analysis.lists() } else { Default::default() };
+    let pattern = reads.iter().chain(&lists).find_map(|target| match target {
         Target::Pattern(pattern) if sensitive::pattern_is_secret(pattern) => Some(pattern.as_str()),
         _ => None,
     });

@@ -45,10 +45,14 @@ pub(crate) enum Output {
     Text,
     /// One word, without blanks.
     Word,
-    /// One number or id.
+    /// One id: letters, digits and the like.
     Plain,
-    /// Numbers or ids.
+    /// Any number of ids.
     PlainWords,
+    /// One number.
+    Number,
+    /// Any number of numbers.
+    Numbers,
 }
 
 /// One simple command.
@@ -241,6 +245,9 @@ impl Analysis {
                 EffectKind::List(_) | EffectKind::Read(_) | EffectKind::Write(_) | EffectKind::Delete(_) => {}
                 _ => needs.unbounded = true,
             }
+        }
+        if needs.hosts.iter().any(|host| !host.is_empty()) {
+            needs.hosts.retain(|host| !host.is_empty());
         }
         needs.hosts.sort();
         needs.hosts.dedup();

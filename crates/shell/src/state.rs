@@ -9,6 +9,8 @@ use crate::{
 
 /// How many values a variable may have before it counts as unknown.
 const MOST_VALUES: usize = 16;
+/// How many variables are followed.
+const MOST_VARIABLES: usize = 512;
 /// How many working directories are followed.
 const MOST_PLACES: usize = 8;
 
@@ -157,6 +159,11 @@ impl State {
 
     pub(crate) fn variable(&self, name: &str) -> Option<&Value> {
         self.variables.get(name)
+    }
+
+    /// Whether there are more variables than are followed.
+    pub(crate) fn is_full(&self) -> bool {
+        self.variables.len() >= MOST_VARIABLES
     }
 
     pub(crate) fn set(&mut self, name: &str, value: Value) {

@@ -25,11 +25,18 @@ pub enum Stretch {
     Known(String),
     /// A number or an id: one word without blanks, slashes or a letter behind a leading dash.
     Plain,
+    /// Digits, with a minus sign at most.
+    Number,
     /// What a glob pattern matches; never empty, never with a slash.
     Glob(String),
     /// Anything at all.
     Unknown(Origin),
 }
+
+/// Longer values are not followed.
+const LONGEST_TEXT: usize = 16 * 1024;
+/// Nor are values in more pieces.
+const MOST_STRETCHES: usize = 256;
 
 /// Text with holes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -40,8 +47,9 @@ pub struct Text {
 impl Text {
     /// Exactly `text`.
     pub fn known(text: impl Into<String>) -> Self {
-        let text = text.into();
-        if text.is_empty() { Self::default() } else { Self { stretches: vec![Stretch::Known(text)] } }
+        let mut known = Self::default();
+        known.push_str(&text.into());
+        known
     }
 
     /// Nothing is known of it.
@@ -54,6 +62,11 @@ impl Text {
         Self { stretches: vec![Stretch::Plain] }
     }
 
+    /// Some whole number.
+    pub fn number() -> Self {
+        Self { stretches: vec![Stretch::Number] }
+    }
+
     /// The stretches in order; neighbouring known ones are joined.
     pub fn stretches(&self) -> &[Stretch] {
         &self.stretches
@@ -61,7 +74,7 @@ impl Text {
 
     /// Adds known text.
     pub fn push_str(&mut self, text: &str) {
-        if text.is_empty() {
+        if text.is_empty() || self.is_full(text.len()) {
             return;
         }
         if let Some(Stretch::Known(last)) = self.stretches.last_mut() {
@@ -75,8 +88,27 @@ impl Text {
     pub fn push(&mut self, stretch: Stretch) {
         match stretch {
             Stretch::Known(text) => self.push_str(&text),
-            other => self.stretches.push(other),
+            other if !self.is_full(0) => self.stretches.push(other),
+            _ => {}
         }
+    }
+
+    /// Whether there is no room for more: values that double must not fill the memory. A full
+    /// text is not known any more.
+    fn is_full(&mut self, more: usize) -> bool {
+        let length: usize = self
+            .stretches
+            .iter()
+            .map(|stretch| match stretch {
+                Stretch::Known(text) => text.len(),
+                _ => 1,
+            })
+            .sum();
+        if length + more <= LONGEST_TEXT && self.stretches.len() < MOST_STRETCHES {
+            return false;
+        }
+        self.stretches = vec![Stretch::Unknown(Origin::Computed)];
+        true
     }
 
     /// Adds all of `other`.
@@ -122,7 +154,7 @@ impl Text {
             Some(Stretch::Known(text)) => {
                 text.starts_with('-') && (text.len() > 1 || self.stretches.len() > 1)
             }
-            Some(Stretch::Plain) => false,
+            Some(Stretch::Plain | Stretch::Number) => false,
             Some(Stretch::Glob(pattern)) => pattern.starts_with(['*', '?', '[']),
             Some(Stretch::Unknown(_)) => true,
         }
@@ -147,7 +179,7 @@ impl Text {
         for stretch in &self.stretches {
             match stretch {
                 Stretch::Known(text) | Stretch::Glob(text) => shown.push_str(text),
-                Stretch::Plain => shown.push('N'),
+                Stretch::Plain | Stretch::Number => shown.push('N'),
                 Stretch::Unknown(_) => shown.push('…'),
             }
         }

@@ -298,8 +298,9 @@ pub(crate) fn is_number(name: &str) -> bool {
 
 /// Words in names whose values are secrets more often than not.
 const SECRETS: &[&str] = &[
-    "AUTH", "CERT", "CONN", "COOKIE", "CRED", "DSN", "JWT", "KEY", "PASS", "PRIVATE", "PROXY", "PWD", "SALT",
-    "SECRET", "SESSION", "SIGN", "TOKEN", "URI", "URL", "WEBHOOK", "_PAT",
+    "AUTH", "CERT", "CONN", "COOKIE", "CRED", "DSN", "HOOK", "JWT", "KEY", "MNEMONIC", "OTP", "PASS",
+    "PRIVATE", "PROXY", "PW", "PWD", "SALT", "SECRET", "SEED", "SESSION", "SIGN", "TOKEN", "URI", "URL",
+    "WEBHOOK", "_PAT",
 ];
 
 /// Whether its value may be shown. Names in small letters are the script's own, not the environment's.

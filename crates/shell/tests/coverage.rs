@@ -16,7 +16,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gripper_shell::programs;
+use gripper_shell::{RiskKind, programs};
 use toml::Table;
 
 const BEGIN: &str = "<!-- coverage -->\n";
@@ -80,16 +80,18 @@ fn tables<'e>(entry: &'e Table, field: &str) -> impl Iterator<Item = (&'e String
     entry.get(field).and_then(toml::Value::as_table).into_iter().flatten()
 }
 
-fn coverage() -> Coverage {
+fn model_files() -> impl Iterator<Item = PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("models");
-    let mut coverage = Coverage::new();
-    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-        if path.extension().is_some_and(|extension| extension == "toml") {
-            let family = path.file_stem().unwrap().to_str().unwrap().to_owned();
-            coverage.insert(family, Family::read(&fs::read_to_string(&path).unwrap()));
-        }
-    }
-    coverage
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+}
+
+fn coverage() -> Coverage {
+    let family = |path: PathBuf| {
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        (name, Family::read(&fs::read_to_string(path).unwrap()))
+    };
+    model_files().map(family).collect()
 }
 
 /// The section as it should stand in the document.
@@ -140,6 +142,43 @@ fn the_table_in_the_document_is_that_of_the_model_files() {
          UPDATE=1 cargo test -p gripper-shell --test coverage\nlines that are new or differ:\n{}",
         stale.join("\n")
     );
+}
+
+/// The format is explained in one place only, so nothing may be left out there.
+#[test]
+fn every_field_kind_and_risk_is_in_the_document() {
+    let text = fs::read_to_string(document()).expect("docs/shell.md");
+    let mut used = BTreeSet::new();
+    for path in model_files() {
+        let table: Table = fs::read_to_string(path).unwrap().parse().unwrap();
+        for (_, entry) in table.iter().filter(|(name, _)| *name != "groups") {
+            vocabulary(entry.as_table().expect("a program"), &mut used);
+        }
+    }
+    used.extend(RiskKind::ALL.map(|risk| risk.name().to_owned()));
+    // A field stands in the document as `field` or as `field = value`.
+    let missing: Vec<&String> = used
+        .iter()
+        .filter(|word| !["`", " = "].iter().any(|end| text.contains(&format!("`{word}{end}"))))
+        .collect();
+    assert!(missing.is_empty(), "docs/shell.md does not explain {missing:?}");
+}
+
+/// The fields of an entry, and the kinds of its operands and of the values of its options.
+fn vocabulary(entry: &Table, used: &mut BTreeSet<String>) {
+    used.extend(entry.keys().cloned());
+    let operands = entry.get("operands");
+    let operands = operands.and_then(toml::Value::as_str).into_iter().chain(strings(entry, "operands"));
+    used.extend(operands.map(|kind| kind.trim_end_matches("...").to_owned()));
+    let options = entry.get("options").and_then(toml::Value::as_str).unwrap_or_default();
+    for token in options.split_whitespace() {
+        let head = token.split(['!', '>', '^']).next().unwrap_or_default();
+        let value = head.trim_start_matches("-?").split_once([':', '=', '?']).map_or("", |(_, kinds)| kinds);
+        used.extend(value.split(',').filter(|kind| !kind.is_empty()).map(str::to_owned));
+    }
+    for (_, sub) in tables(entry, "sub") {
+        vocabulary(sub.as_table().expect("a subcommand"), used);
+    }
 }
 
 /// Otherwise the table would promise what the library does not know.

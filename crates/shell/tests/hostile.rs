@@ -55,13 +55,13 @@ fn quoted(times: usize, command: &str, code: &str) -> String {
 #[rstest]
 #[case::single("cat 'a", 4)]
 #[case::double("cat \"a", 4)]
-#[case::double_with_substitution("cat \"a $(ls", 7)]
+#[case::double_with_substitution("cat \"a $(ls", 11)]
 #[case::backtick("cat `ls", 4)]
-#[case::command("cat $(ls", 4)]
-#[case::parameter("cat ${a", 4)]
+#[case::command("cat $(ls", 8)]
+#[case::parameter("cat ${a", 7)]
 #[case::arithmetic("echo $((1 + 2", 5)]
 #[case::ansi("cat $'a", 4)]
-#[case::process("cat <(ls", 4)]
+#[case::process("cat <(ls", 8)]
 #[case::escaped_quote(r#"cat "a\""#, 4)]
 fn what_is_opened_and_not_closed_is_named_with_its_place(#[case] text: &str, #[case] at: usize) {
     let analysis = refused(text);

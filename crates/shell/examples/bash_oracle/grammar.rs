@@ -225,8 +225,9 @@ impl Writer {
             return self.program();
         }
         match self.random.below(100) {
-            0..=54 => self.simple(),
-            55..=79 => self.fill_from("builtins"),
+            0..=47 => self.simple(),
+            48..=64 => self.fill_from("builtins"),
+            65..=81 => self.fill_from("flows"),
             _ => self.fill_from("compounds"),
         }
     }

@@ -39,7 +39,7 @@ impl Walker<'_> {
             }
         }
         self.arithmetic_names(state, &text, arithmetic);
-        Text::plain()
+        Text::number()
     }
 
     /// The variables of an expression must hold numbers; those it may assign hold one afterwards.
@@ -68,13 +68,13 @@ impl Walker<'_> {
                 };
                 // An expression that fails leaves the variable as it was.
                 let next = match &value {
-                    None | Some(Value::Unset) => Value::OneOf(vec![Text::plain(), Text::default()]),
+                    None | Some(Value::Unset) => Value::OneOf(vec![Text::number(), Text::default()]),
                     Some(Value::OneOf(values))
                         if numeric && values.iter().any(|value| value.stretches().is_empty()) =>
                     {
-                        Value::OneOf(vec![Text::plain(), Text::default()])
+                        Value::OneOf(vec![Text::number(), Text::default()])
                     }
-                    _ if numeric => Value::one(Text::plain()),
+                    _ if numeric => Value::one(Text::number()),
                     _ => Value::Unknown(Origin::Computed),
                 };
                 state.set(&name, next);
@@ -87,7 +87,7 @@ impl Walker<'_> {
 pub(crate) fn is_number(text: &Text) -> bool {
     text.stretches().iter().all(|stretch| match stretch {
         Stretch::Known(known) => known.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'),
-        Stretch::Plain => true,
+        Stretch::Number => true,
         _ => false,
     })
 }
@@ -98,7 +98,7 @@ fn number_text(text: &Text) -> Option<String> {
     for stretch in text.stretches() {
         match stretch {
             Stretch::Known(known) if !known.contains(['$', '`', '[']) => shown.push_str(known),
-            Stretch::Plain => shown.push('1'),
+            Stretch::Number => shown.push('1'),
             _ => return None,
         }
     }

@@ -34,12 +34,12 @@ impl Fields {
                 }
             }
             Chunk::Many(origin) => self.absorb(*origin),
-            Chunk::PlainWords => {
+            Chunk::PlainWords(text) => {
                 if let Some(mut current) = self.current.take() {
                     current.push(Stretch::Unknown(Origin::Output));
                     self.done.push((current, false));
                 }
-                self.done.push((Text::plain(), true));
+                self.done.push((text.clone(), true));
                 self.absorbed = true;
             }
         }
@@ -97,6 +97,12 @@ fn push_pattern(to: &mut Text, text: &str, brackets: bool) {
         to.push_str(before);
         let end = if after.starts_with('[') { bracket_end(after) } else { 1 };
         let (pattern, tail) = after.split_at(end);
+        // A slash between brackets makes them plain text.
+        if pattern.contains('/') {
+            to.push_str("[");
+            rest = after.get(1..).unwrap_or_default();
+            continue;
+        }
         to.push(Stretch::Glob(pattern.to_owned()));
         rest = tail;
     }
@@ -160,7 +166,7 @@ pub(super) fn splits_bracket(word: &Word) -> bool {
 pub(super) fn is_one_word(text: &Text) -> bool {
     let sound = |stretch: &Stretch| match stretch {
         Stretch::Known(known) => !known.contains([' ', '\t', '\n', '*', '?', '[']),
-        Stretch::Plain => true,
+        Stretch::Plain | Stretch::Number => true,
         Stretch::Glob(_) | Stretch::Unknown(_) => false,
     };
     !text.stretches().is_empty() && text.stretches().iter().all(sound)

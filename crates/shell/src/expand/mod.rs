@@ -34,8 +34,8 @@ enum Chunk {
     Fields(Vec<Text>),
     /// Any number of arguments.
     Many(Origin),
-    /// Any number of numbers or ids.
-    PlainWords,
+    /// Any number of such words.
+    PlainWords(Text),
 }
 
 /// What a parameter expands to.
@@ -129,7 +129,7 @@ impl Walker<'_> {
                             }
                         }
                         Chunk::Many(origin) => way.push(Stretch::Unknown(*origin)),
-                        Chunk::PlainWords => way.push(Stretch::Unknown(Origin::Output)),
+                        Chunk::PlainWords(_) => way.push(Stretch::Unknown(Origin::Output)),
                     }
                     next.push(way);
                 }
@@ -174,7 +174,7 @@ impl Walker<'_> {
                     _ if state.split_changed => Chunk::Many(Origin::Output),
                     Captured::Text(text) => Chunk::Split(text),
                     Captured::Word => Chunk::Quoted(Text::unknown(Origin::Output)),
-                    Captured::PlainWords => Chunk::PlainWords,
+                    Captured::PlainWords(text) => Chunk::PlainWords(text),
                 }]
             }
             PieceKind::Arithmetic(arithmetic) => {
@@ -228,7 +228,7 @@ impl Walker<'_> {
                 PieceKind::Command(substitution) => {
                     vec![match self.substitution(state, &substitution.list, piece.span) {
                         Captured::Text(text) => text,
-                        Captured::Word | Captured::PlainWords => Text::unknown(Origin::Output),
+                        Captured::Word | Captured::PlainWords(_) => Text::unknown(Origin::Output),
                     }]
                 }
                 PieceKind::Arithmetic(arithmetic) => vec![self.arithmetic(state, arithmetic)],

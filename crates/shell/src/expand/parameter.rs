@@ -22,7 +22,7 @@ impl Walker<'_> {
     ) -> Expansion {
         let base = self.base(state, parameter, span, quoted);
         if parameter.length {
-            return Expansion::OneOf(vec![Text::plain()]);
+            return Expansion::OneOf(vec![Text::number()]);
         }
         let Some(operation) = &parameter.operation else { return base };
         self.operate(state, parameter, operation, base, span, quoted)
@@ -40,7 +40,10 @@ impl Walker<'_> {
         if let Some(subscript) = &parameter.subscript {
             if is_all(parameter) {
                 return match state.variable(name) {
-                    Some(Value::Array(items)) => all(items, &subscript_text(parameter), quoted),
+                    Some(Value::Array(items)) => {
+                        let items = self.copied(items.clone(), span);
+                        all(&items, &subscript_text(parameter), quoted)
+                    }
                     Some(Value::OneOf(values)) if values.len() == 1 => Expansion::Fields(values.clone()),
                     _ => Expansion::Many(Origin::Computed),
                 };
@@ -51,11 +54,14 @@ impl Walker<'_> {
         }
         match name {
             "@" | "*" => match &state.positional {
-                Some(positional) => all(&positional.to_vec(), name, quoted),
+                Some(positional) => {
+                    let items = self.copied(positional.to_vec(), span);
+                    all(&items, name, quoted)
+                }
                 None => Expansion::Many(Origin::Data),
             },
-            "#" | "?" | "$" => Expansion::OneOf(vec![Text::plain()]),
-            "!" => Expansion::OneOf(vec![Text::plain(), Text::default()]),
+            "#" | "?" | "$" => Expansion::OneOf(vec![Text::number()]),
+            "!" => Expansion::OneOf(vec![Text::number(), Text::default()]),
             "0" => match state.variable("0") {
                 Some(Value::OneOf(values)) => Expansion::OneOf(values.clone()),
                 _ => Expansion::OneOf(vec![Text::unknown(Origin::Computed)]),
@@ -76,7 +82,10 @@ impl Walker<'_> {
         let one = |text: Text| Expansion::OneOf(vec![text]);
         match state.variable(name) {
             Some(Value::Unset) => return one(Text::default()),
-            Some(Value::OneOf(values)) => return Expansion::OneOf(values.clone()),
+            Some(Value::OneOf(values)) => {
+                let values = values.clone();
+                return Expansion::OneOf(self.copied(values, span));
+            }
             Some(Value::Array(items)) => return one(items.first().cloned().unwrap_or_default()),
             Some(Value::Unknown(Origin::Environment)) | None => {}
             Some(Value::Unknown(origin)) => return one(Text::unknown(*origin)),
@@ -89,7 +98,7 @@ impl Walker<'_> {
             },
             "OLDPWD" => one(Text::unknown(Origin::Computed)),
             "IFS" => one(Text::known(" \t\n")),
-            _ if variables::is_number(name) => one(Text::plain()),
+            _ if variables::is_number(name) => one(Text::number()),
             _ => {
                 if !variables::is_harmless_to_read(name) {
                     self.reads_environment(name, span);

@@ -67,7 +67,17 @@ pub(super) fn is_disguised(word: &Word) -> bool {
         let complete =
             name.contains('=') || (name.len() >= 2 && name.starts_with('-') && !name.starts_with("--"));
         if complete {
-            break;
+            // Further letters of a cluster can hide behind empty quotes.
+            let empty = match &piece.kind {
+                PieceKind::Single(text) => text.is_empty(),
+                PieceKind::Double(pieces) => pieces.is_empty(),
+                PieceKind::AnsiC(_) => true,
+                _ => false,
+            };
+            if empty && !name.contains('=') {
+                return true;
+            }
+            continue;
         }
         match &piece.kind {
             PieceKind::Literal(text) | PieceKind::Single(text) if !text.is_empty() => name.push_str(text),

@@ -48,6 +48,8 @@ pub(crate) struct Given<'m> {
     pub values: Vec<(Kind, Argument)>,
     /// The nested command, for the kinds that hold one.
     pub command: Vec<Argument>,
+    /// As it was written.
+    pub spelt: String,
     /// Where it stands.
     pub span: Span,
 }
@@ -60,6 +62,12 @@ impl<'m> Reading<'m> {
         let mut rest = arguments;
         loop {
             reading.models.push(model);
+            for argument in arguments.iter().filter(|_| model.entry.syntax.response) {
+                if argument.text.prefix().starts_with('@') {
+                    let why = format!("`{}` brings further arguments from a file", argument.shown());
+                    reading.doubt(why, argument.span, false);
+                }
+            }
             if is_info(model, rest) {
                 reading.info = true;
                 return reading;
@@ -128,10 +136,6 @@ impl<'m> Level<'_, 'm, '_> {
                 self.at += 1;
                 continue;
             }
-            if self.model.entry.syntax.response && argument.text.prefix().starts_with('@') {
-                let why = format!("`{}` brings further arguments from a file", argument.shown());
-                self.reading.doubt(why, argument.span, false);
-            }
             if !ended && self.is_option(&argument) {
                 self.at += 1;
                 self.option(&argument);
@@ -199,7 +203,7 @@ impl<'m> Level<'_, 'm, '_> {
             if let Some(option) = self.model.option(&whole) {
                 return self.give(option, None, argument);
             }
-        } else if matches!(argument.text.stretches(), [Stretch::Known(dash), Stretch::Plain] if dash == "-")
+        } else if matches!(argument.text.stretches(), [Stretch::Known(dash), Stretch::Number] if dash == "-")
             && let Some(option) = self.model.option("-#")
         {
             return self.give(option, None, argument);
@@ -267,7 +271,13 @@ impl<'m> Level<'_, 'm, '_> {
 
     /// Records an option, taking its value from the next argument where it needs one.
     fn give(&mut self, option: &'m OptionToken, value: Option<Argument>, argument: &Argument) {
-        let mut given = Given { option, values: Vec::new(), command: Vec::new(), span: argument.span };
+        let mut given = Given {
+            option,
+            values: Vec::new(),
+            command: Vec::new(),
+            spelt: argument.shown(),
+            span: argument.span,
+        };
         match (option.arity, value) {
             (Arity::None, _) | (Arity::Optional(_), None) => {}
             (Arity::Required(Kind::CommandUntil), None) => given.command = self.command(),
@@ -299,7 +309,7 @@ impl<'m> Level<'_, 'm, '_> {
                 && !text[1..].starts_with(|next: char| next.is_ascii_digit())
         });
         let syntax = &self.model.entry.syntax;
-        if value.many || (dashed && !syntax.words && !syntax.greedy) {
+        if value.many || (dashed && !syntax.greedy) {
             let why = format!("`{}` may not be the value of `{}`", value.shown(), argument.shown());
             self.reading.doubt(why, value.span, value.many);
         }

@@ -117,7 +117,13 @@ pub(crate) struct Conduct {
     /// Arguments with any of which it prints one plain word, or `always`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub plain: String,
-    /// The same for any number of numbers or ids.
+    /// The same for any number of plain words.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub ids: String,
+    /// The same for one number.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub number: String,
+    /// The same for any number of numbers.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub numbers: String,
     /// The same for one word of any text.

@@ -41,11 +41,6 @@ pub(crate) fn is_builtin_only(name: &str) -> bool {
     at.ok().and_then(|at| PROGRAMS.get(at)).is_some_and(|packed| packed.family == "builtins")
 }
 
-/// Whether a program or builtin minds no variable but those that steer everything.
-pub(crate) fn is_deaf(name: &str) -> bool {
-    find(name).is_some_and(Model::is_safe_for_data)
-}
-
 /// Every known program with its family, sorted by name.
 pub fn programs() -> impl Iterator<Item = (&'static str, &'static str)> {
     PROGRAMS.iter().map(|packed| (packed.name, packed.family))

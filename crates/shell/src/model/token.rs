@@ -7,6 +7,10 @@ pub(crate) enum Kind {
     Text,
     /// Read.
     Read,
+    /// A file of which only public parts are shown.
+    Public,
+    /// A pattern of files below the working directory that are read.
+    Glob,
     /// Looked at by name only, no content shown.
     List,
     /// Read; on another machine when a colon stands before the first slash.
@@ -61,6 +65,8 @@ impl Kind {
         Some(match name {
             "" | "text" => Self::Text,
             "read" => Self::Read,
+            "public" => Self::Public,
+            "glob" => Self::Glob,
             "list" => Self::List,
             "archive" => Self::Archive,
             "object" => Self::Object,

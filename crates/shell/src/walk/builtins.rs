@@ -21,7 +21,7 @@ const SET_LETTERS: &str = "euxvfhbCETm";
 const SET_NAMES: &[&str] =
     &["errexit", "nounset", "xtrace", "verbose", "pipefail", "noglob", "errtrace", "functrace", "noclobber"];
 /// Options of `shopt` that do.
-const SHOPT_NAMES: &[&str] = &["nullglob", "globstar", "nocaseglob", "failglob", "inherit_errexit"];
+const SHOPT_NAMES: &[&str] = &["globstar", "nocaseglob", "inherit_errexit"];
 
 /// Whether `set -o NAME` leaves the meaning of the text alone.
 pub(super) fn is_harmless_option(name: &str) -> bool {
@@ -265,6 +265,9 @@ impl Walker<'_> {
     }
 
     fn declare(&mut self, state: &mut State, builtin: &str, arguments: &[Argument], span: Span) {
+        if builtin == "local" && self.calls == 0 {
+            self.unresolved("local outside a function assigns nothing", span);
+        }
         if builtin == "readonly" {
             self.unresolved("a variable that cannot be assigned again", span);
         }
@@ -409,6 +412,8 @@ impl Walker<'_> {
                 Some(text) if text.starts_with(['-', '+']) && text.len() > 1 => {
                     let letters = text.get(1..).unwrap_or_default();
                     rest = after;
+                    self.run.traced |=
+                        letters.contains('x') || rest.first().and_then(Argument::literal) == Some("xtrace");
                     for letter in letters.chars() {
                         if letter == 'o' {
                             let named = rest.first().and_then(Argument::literal);
@@ -438,7 +443,7 @@ impl Walker<'_> {
     fn set_positional(&mut self, state: &mut State, arguments: &[Argument]) {
         let known: Option<Vec<Text>> =
             arguments.iter().map(|argument| argument.is_one().then(|| argument.text.clone())).collect();
-        state.positional = known.map(Rc::new);
+        state.positional = known.filter(|known| known.len() <= 256).map(Rc::new);
     }
 }
 

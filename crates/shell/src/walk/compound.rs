@@ -7,7 +7,7 @@ use crate::{
     analysis::Via,
     risk::RiskKind,
     state::{Function, State, Value},
-    syntax::tree::{Arm, ArmEnd, Chain, Command, CommandKind, Connector, List, Pipeline, Word},
+    syntax::tree::{Arm, ArmEnd, Chain, Command, CommandKind, Connector, List, Pipeline, Test, Word},
     value::{Argument, Origin, Text},
 };
 
@@ -16,7 +16,7 @@ impl Walker<'_> {
         let mut outcome = Outcome::same(state);
         for item in &list.items {
             let state = outcome.merged();
-            if self.exhausted {
+            if self.run.exhausted {
                 return Outcome::same(state);
             }
             outcome = if item.background {
@@ -130,9 +130,7 @@ impl Walker<'_> {
                 Outcome::same(state)
             }
             CommandKind::Case { subject, arms } => {
-                self.testing = true;
                 self.text(&mut state, subject);
-                self.testing = false;
                 self.case(state, arms)
             }
             CommandKind::Function { name, body } => {
@@ -143,9 +141,10 @@ impl Walker<'_> {
                 Outcome::same(state)
             }
             CommandKind::Test(test) => {
-                self.testing = true;
+                self.run.testing =
+                    matches!(test, Test::Unary { operator, .. } if matches!(operator.as_str(), "-n" | "-z"));
                 self.test(&mut state, test);
-                self.testing = false;
+                self.run.testing = false;
                 Outcome::same(state)
             }
             CommandKind::Arithmetic(arithmetic) => {
@@ -155,6 +154,7 @@ impl Walker<'_> {
             CommandKind::Coprocess { body, .. } => {
                 self.command(state.clone(), body);
                 self.risk(RiskKind::CodeExecution, "a coprocess runs beside the script", body.span);
+                self.unresolved("a coprocess runs beside the script", body.span);
                 Outcome::same(state)
             }
         }
@@ -202,7 +202,7 @@ impl Walker<'_> {
     fn loop_values(&mut self, state: &mut State, words: Option<&[Word]>) -> Value {
         let mut values: Vec<Text> = Vec::new();
         let mut add = |text: &Text| {
-            if !values.contains(text) {
+            if values.len() <= 16 && !values.contains(text) {
                 values.push(text.clone());
             }
         };
@@ -242,8 +242,10 @@ impl Walker<'_> {
         inner.positional = known.map(Rc::new);
         let returns = std::mem::take(&mut self.returns);
         let locals = std::mem::take(&mut self.locals);
+        self.calls += 1;
         let outcome =
             self.deeper(Via::Function(name.to_owned()), span, |walker| walker.command(inner, body).merged());
+        self.calls -= 1;
         let mut end = outcome.unwrap_or_else(|| state.clone());
         for returned in std::mem::replace(&mut self.returns, returns) {
             end.merge(&returned);

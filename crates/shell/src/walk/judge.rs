@@ -68,18 +68,7 @@ impl Walker<'_> {
             let known = model.entry.exits.iter();
             known.filter_map(|(code, meaning)| Some((code.parse().ok()?, meaning.clone()))).collect()
         });
-        let output = innermost.map_or(Output::Text, |model| {
-            let conduct = &model.entry.conduct;
-            if prints_one_word(model, &reading, &conduct.plain) {
-                Output::Plain
-            } else if prints_one_word(model, &reading, &conduct.numbers) {
-                Output::PlainWords
-            } else if prints_one_word(model, &reading, &conduct.single) {
-                Output::Word
-            } else {
-                Output::Text
-            }
-        });
+        let output = innermost.map_or(Output::Text, |model| foresee(model, &reading));
         let part = self.part(arguments, normal, span);
         part.hardened = hardened;
         part.output = output;
@@ -231,6 +220,26 @@ impl Walker<'_> {
                     }
                 }
             }
+            Kind::Public
+                if argument
+                    .literal()
+                    .is_some_and(|text| !text.split('/').next().unwrap_or("").contains(':')) => {}
+            Kind::Public => self.effect(EffectKind::Network { host: None, sends: false }, span),
+            Kind::Glob if text.prefix().starts_with('!') => {}
+            Kind::Glob => {
+                let below = Text::known(text.prefix().trim_start_matches(['/', '*']));
+                let whole = if argument.literal().is_some() { &below } else { text };
+                for target in self.targets(&case.state.cwd, whole) {
+                    let target = match target {
+                        Target::Path(path) if path.contains(['*', '?', '[']) => Target::Pattern(path),
+                        other => other,
+                    };
+                    self.effect(EffectKind::Read(target), span);
+                }
+            }
+            Kind::Archive if argument.literal().is_none() && !text.prefix().contains('/') => {
+                self.effect(EffectKind::Network { host: None, sends: false }, span);
+            }
             Kind::Archive if text.prefix().split('/').next().is_some_and(|host| host.contains(':')) => {
                 self.effect(EffectKind::Network { host: Some(argument.shown()), sends: false }, span);
             }
@@ -276,7 +285,7 @@ impl Walker<'_> {
                 self.effect_of_setting(name, &value, span);
             }
             Kind::Host => {
-                let host = argument.literal().map(str::to_owned);
+                let host = argument.literal().map(host_of);
                 self.effect(EffectKind::Network { host, sends: false }, span);
             }
             Kind::Config => {
@@ -412,10 +421,22 @@ impl Walker<'_> {
     }
 }
 
+/// The host in a URL or a remote name.
+fn host_of(text: &str) -> String {
+    let behind = text.split_once("://").map_or(text, |(_, behind)| behind);
+    let host = behind.split(['/', '?', '#']).next().unwrap_or(behind);
+    let host = host.rsplit('@').next().unwrap_or(host);
+    host.split(':').next().unwrap_or(host).to_owned()
+}
+
 /// Formats that run a signature program or print environments are no plain ones.
 fn is_plain_format(text: &str) -> bool {
-    !text.contains("%G")
-        && !["signature", "environ"].iter().any(|part| text.to_ascii_lowercase().contains(part))
+    let small = text.to_ascii_lowercase();
+    let named = ["signature", "environ", "credential", "document", "evaluate"]
+        .iter()
+        .any(|part| small.contains(part));
+    let signed = ["%G", "%+G", "%-G", "% G"].iter().any(|part| text.contains(part));
+    !text.is_empty() && !named && !signed
 }
 
 /// `NAME=…`
@@ -423,39 +444,49 @@ fn sets(operand: &Argument) -> bool {
     operand.text.prefix().split_once('=').is_some_and(|(name, _)| is_name(name)) && !operand.many
 }
 
+/// What is known of the output.
+fn foresee(model: &Model, reading: &Reading<'_>) -> Output {
+    let conduct = &model.entry.conduct;
+    let kinds = [
+        (&conduct.number, Output::Number),
+        (&conduct.numbers, Output::Numbers),
+        (&conduct.plain, Output::Plain),
+        (&conduct.ids, Output::PlainWords),
+        (&conduct.single, Output::Word),
+    ];
+    kinds
+        .into_iter()
+        .find(|(words, _)| prints_one_word(model, reading, words))
+        .map_or(Output::Text, |(_, output)| output)
+}
+
 /// Whether what was given shows that the program prints one plain word. Each of `words` is a way to
-/// show it: `always`, an operand, or an option (with its value behind it); with `<` at its end only
-/// when standard input is read, with `+only(a,b)` only when no other options are given.
+/// show it: the only operand, or an option with its value behind it; with `<` at its end only when
+/// standard input is read. No other options may be given but those in `+only(a,b)`.
 fn prints_one_word(model: &Model, reading: &Reading<'_>, words: &str) -> bool {
     if words.is_empty() || reading.operands.len() > 2 {
         return false;
     }
-    if reading.operands.iter().any(|operand| operand.text.may_be_option()) {
+    // An operand with a blank or a dash could come out of some programs as it went in.
+    let sound = |text: &str| {
+        !text.starts_with('-')
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || "_./@{}^~+%:-".contains(c))
+    };
+    if !reading.operands.iter().all(|operand| operand.literal().is_some_and(sound)) {
         return false;
     }
     let fixed = model.operands.iter().filter(|operand| !operand.many).count();
     let supplied = usize::from(reading.options.iter().any(|given| given.option.supplies));
     let from_stdin = reading.operands.len() <= fixed.saturating_sub(supplied);
     words.split_whitespace().any(|word| {
-        let (word, only) = match word.split_once("+only(") {
-            Some((word, only)) => (word, Some(only.trim_end_matches(')'))),
-            None => (word, None),
-        };
+        let (word, only) = word.split_once("+only(").unwrap_or((word, ""));
         let (word, stdin) = word.strip_suffix('<').map_or((word, false), |word| (word, true));
-        let shown = match word {
-            "always" => reading.options.iter().all(|given| given.values.is_empty()),
-            "" => true,
-            _ => {
-                reading.operands.iter().any(|operand| operand.literal() == Some(word))
-                    || reading.options.iter().any(|given| spells(given, word))
-            }
-        };
-        let alone = only.is_none_or(|only| {
-            let others = reading.options.iter().filter(|given| !spells(given, word));
-            others
-                .into_iter()
-                .all(|given| only.split(',').any(|name| given.option.names.iter().any(|known| known == name)))
-        });
+        let by_operand = reading.operands.len() == 1
+            && reading.operands.iter().any(|operand| operand.literal() == Some(word));
+        let shown = word.is_empty() || by_operand || reading.options.iter().any(|given| spells(given, word));
+        let mut others = reading.options.iter().filter(|given| !spells(given, word));
+        let only: Vec<&str> = only.trim_end_matches(')').split(',').collect();
+        let alone = others.all(|given| given.option.names.iter().any(|name| only.contains(&name.as_str())));
         shown && alone && (from_stdin || !stdin)
     })
 }
@@ -476,8 +507,13 @@ fn normalise(name: &str, reading: &Reading<'_>) -> Vec<String> {
     let mut normal = vec![name.to_owned()];
     normal.extend(reading.subcommands.iter().cloned());
     for given in &reading.options {
-        let longest = given.option.names.iter().max_by_key(|name| name.len());
-        let mut word = longest.cloned().unwrap_or_default();
+        let long =
+            given.option.names.iter().filter(|name| name.starts_with("--")).max_by_key(|name| name.len());
+        let counted = given.option.names.iter().any(|name| name.ends_with('#'));
+        let mut word = match long.or(given.option.names.first()) {
+            Some(name) if !counted => name.clone(),
+            _ => given.spelt.clone(),
+        };
         for (_, value) in &given.values {
             word.push('=');
             word.push_str(&value.shown());

@@ -70,8 +70,8 @@ impl Changes {
                 _ => true,
             };
             let value = match numeric && was_number {
-                true if empty => Value::OneOf(vec![Text::plain(), Text::default()]),
-                true => Value::one(Text::plain()),
+                true if empty => Value::OneOf(vec![Text::number(), Text::default()]),
+                true => Value::one(Text::number()),
                 false => Value::Unknown(Origin::Computed),
             };
             state.set(&name, value);

@@ -18,7 +18,7 @@ use crate::{
     surroundings::{Surroundings, join, within},
     syntax::{
         self,
-        tree::{Command, List, RedirectTarget},
+        tree::{Command, CommandKind, Descriptor, List, Redirect, RedirectOperator, RedirectTarget},
     },
     value::{Argument, Origin, Stretch, Text},
     variables,
@@ -50,14 +50,26 @@ pub(crate) struct Walker<'s> {
     within: Option<Span>,
     /// States at `return`, to be joined where the function ends.
     returns: Vec<State>,
+    /// How many functions are being followed.
+    calls: usize,
     /// Names declared local in the functions being followed.
     locals: Vec<String>,
+    /// How the walk goes on.
+    run: Run,
+}
+
+/// Conditions and budgets of a walk.
+struct Run {
     /// Code for `sh` is followed, where assignments before special builtins stay.
     posix: bool,
-    /// What is expanded is only compared, not shown.
+    /// What is expanded is only asked whether it is there, not shown.
     testing: bool,
+    /// The shell prints every command with its values.
+    traced: bool,
     /// How much more code from arguments is followed, in bytes.
     code_left: usize,
+    /// How much more text is taken from variables, in bytes.
+    copies_left: usize,
     /// The script as a whole has become too large.
     exhausted: bool,
 }
@@ -68,8 +80,8 @@ pub(crate) enum Captured {
     Text(Text),
     /// One word of unknown text.
     Word,
-    /// Any number of numbers or ids.
-    PlainWords,
+    /// Any number of words like this one.
+    PlainWords(Text),
 }
 
 /// The states after a command: when it succeeded and when it failed.
@@ -114,11 +126,16 @@ impl<'s> Walker<'s> {
             depth: 0,
             within: None,
             returns: Vec::new(),
+            calls: 0,
             locals: Vec::new(),
-            posix: false,
-            testing: false,
-            code_left: 2 * crate::LONGEST,
-            exhausted: false,
+            run: Run {
+                posix: false,
+                testing: false,
+                traced: false,
+                code_left: 2 * crate::LONGEST,
+                copies_left: 16 * crate::LONGEST,
+                exhausted: false,
+            },
         }
     }
 
@@ -215,11 +232,33 @@ impl<'s> Walker<'s> {
     }
 
     pub(crate) fn reads_environment(&mut self, name: &str, span: Span) {
-        // A test shows nothing of the value but whether it is what was asked for.
-        if self.testing && !variables::looks_secret(name) {
+        // Such a test shows nothing of the value but whether there is one.
+        if self.run.testing && !self.run.traced && !variables::looks_secret(name) {
             return;
         }
         self.effect(EffectKind::Environment(format!("uses the environment variable {name}")), span);
+    }
+
+    /// Text taken from a variable; a text that is used over and over must not cost without end.
+    pub(crate) fn copied(&mut self, texts: Vec<Text>, span: Span) -> Vec<Text> {
+        let bytes: usize = texts
+            .iter()
+            .flat_map(Text::stretches)
+            .map(|stretch| match stretch {
+                Stretch::Known(text) => text.len(),
+                _ => 1,
+            })
+            .sum();
+        match self.run.copies_left.checked_sub(bytes) {
+            Some(left) => {
+                self.run.copies_left = left;
+                texts
+            }
+            None => {
+                self.unresolved("more text in variables than is followed", span);
+                vec![Text::unknown(Origin::Computed)]
+            }
+        }
     }
 
     /// Effects that no command took become a part of their own.
@@ -243,15 +282,15 @@ impl<'s> Walker<'s> {
     fn record(&mut self, part: Part) {
         if self.parts.len() < MOST_PARTS {
             self.parts.push(part);
-        } else if !self.exhausted {
-            self.exhausted = true;
+        } else if !self.run.exhausted {
+            self.run.exhausted = true;
             self.unresolved("more commands than are followed", part.span);
         }
     }
 
     /// Follows something deeper; refuses beyond the limit.
     fn deeper<T>(&mut self, via: Via, span: Span, follow: impl FnOnce(&mut Self) -> T) -> Option<T> {
-        if self.depth >= MOST_DEPTH || self.exhausted {
+        if self.depth >= MOST_DEPTH || self.run.exhausted {
             self.unresolved("nested too deeply to follow", span);
             return None;
         }
@@ -268,25 +307,55 @@ impl<'s> Walker<'s> {
 
     /// A command substitution; gives what is known of its output.
     pub(crate) fn substitution(&mut self, state: &State, list: &List, span: Span) -> Captured {
+        let before = self.parts.len();
         self.inner(state, list, span);
-        let single = matches!(list.items.as_slice(), [item] if item.chain.rest.is_empty());
-        let last = self.parts.last().filter(|part| single && part.depth == self.depth + 1);
-        if let Some(text) = last.and_then(|part| self.foreseen(state, list, part)) {
+        let Some(part) = self.only_part(list, before) else {
+            return Captured::Text(Text::unknown(Origin::Output));
+        };
+        if let Some(text) = self.foreseen(state, list, part) {
             return Captured::Text(text);
         }
-        match last.map(|part| part.output).unwrap_or_default() {
+        match part.output {
             Output::Text => Captured::Text(Text::unknown(Origin::Output)),
             Output::Word => Captured::Word,
             Output::Plain => Captured::Text(Text::plain()),
-            Output::PlainWords => Captured::PlainWords,
+            Output::PlainWords => Captured::PlainWords(Text::plain()),
+            Output::Number => Captured::Text(Text::number()),
+            Output::Numbers => Captured::PlainWords(Text::number()),
         }
+    }
+
+    /// The command whose output is that of the whole list: the last of one pipeline of simple
+    /// commands, each of which came out as exactly one part, with nothing but data redirected into it.
+    fn only_part(&self, list: &List, before: usize) -> Option<&Part> {
+        let [item] = list.items.as_slice() else { return None };
+        let pipeline = &item.chain.first;
+        if item.background || !item.chain.rest.is_empty() || pipeline.negated || pipeline.timed {
+            return None;
+        }
+        let simple = |command: &Command| matches!(&command.kind, CommandKind::Simple(simple) if !simple.words.is_empty());
+        if pipeline.stages.iter().any(|stage| stage.errors_too || !simple(&stage.command)) {
+            return None;
+        }
+        let last = pipeline.stages.last()?;
+        let quiet = |redirect: &Redirect| match redirect.operator {
+            RedirectOperator::Read | RedirectOperator::HereDocument | RedirectOperator::HereString => true,
+            _ => redirect.descriptor == Some(Descriptor::Number(2)) && is_null(redirect),
+        };
+        if !last.command.redirects.iter().all(quiet) {
+            return None;
+        }
+        let mut parts = self.parts.get(before..)?.iter().filter(|part| part.depth == self.depth + 1);
+        let count = parts.clone().count();
+        let newest = self.parts.last().filter(|part| part.depth == self.depth + 1)?;
+        (count == pipeline.stages.len() && parts.all(|part| !part.argv.is_empty())).then_some(newest)
     }
 
     /// The output of a few commands that agents use all the time to say where they are.
     fn foreseen(&self, state: &State, list: &List, part: &Part) -> Option<Text> {
-        let [item] = list.items.as_slice() else { return None };
-        let [stage] = item.chain.first.stages.as_slice() else { return None };
-        if !stage.command.redirects.is_empty() || part.argv.iter().any(|word| word.literal().is_none()) {
+        if list.items.iter().any(|item| item.chain.first.stages.len() > 1)
+            || part.argv.iter().any(|word| word.literal().is_none())
+        {
             return None;
         }
         let Places::OneOf(places) = &state.cwd else { return None };
@@ -330,8 +399,8 @@ impl<'s> Walker<'s> {
         for stretch in text.stretches() {
             if let Stretch::Known(known) = stretch {
                 if self.words.len() >= MOST_WORDS {
-                    if !self.exhausted {
-                        self.exhausted = true;
+                    if !self.run.exhausted {
+                        self.run.exhausted = true;
                         self.unresolved("more words than are remembered", Span::default());
                     }
                     return;
@@ -372,7 +441,7 @@ impl<'s> Walker<'s> {
                     open = true;
                     pattern.push_str(glob);
                 }
-                Stretch::Plain | Stretch::Unknown(_) => {
+                Stretch::Plain | Stretch::Number | Stretch::Unknown(_) => {
                     open = true;
                     pattern.push('*');
                 }
@@ -409,4 +478,12 @@ fn is_reread(list: &List) -> bool {
     let commands: Vec<&Command> =
         pipelines.flat_map(|pipeline| &pipeline.stages).map(|stage| &stage.command).collect();
     commands.len() > 1 && commands.iter().any(|command| document(command))
+}
+
+/// Whether a redirection leads to nowhere.
+fn is_null(redirect: &Redirect) -> bool {
+    match &redirect.target {
+        RedirectTarget::Word(word) => loops::literal(word).as_deref() == Some("/dev/null"),
+        RedirectTarget::HereDocument(_) => false,
+    }
 }

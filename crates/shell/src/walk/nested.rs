@@ -143,7 +143,7 @@ impl Walker<'_> {
         {
             self.unresolved("sh may read this code differently", code.span);
         }
-        self.posix |= kind == Kind::Sh;
+        self.run.posix |= kind == Kind::Sh;
         inner
     }
 
@@ -173,11 +173,11 @@ impl Walker<'_> {
 
     /// Follows code given as text, in this state.
     pub(super) fn code(&mut self, state: State, text: &str, span: Span, program: &str) -> Outcome {
-        let Some(left) = self.code_left.checked_sub(text.len()) else {
+        let Some(left) = self.run.code_left.checked_sub(text.len()) else {
             self.unresolved("more code in arguments than is followed", span);
             return Outcome::same(state);
         };
-        self.code_left = left;
+        self.run.code_left = left;
         let outer = self.within;
         let place = self.at(span);
         let parsed = syntax::parse(text);
@@ -227,7 +227,8 @@ impl Walker<'_> {
             match finding.kind {
                 FindingKind::Exec => {
                     self.risk(RiskKind::CodeExecution, &finding.what, span);
-                    self.effect(EffectKind::Execute(finding.what), span);
+                    let what = finding.what.strip_prefix("runs ").unwrap_or(&finding.what);
+                    self.effect(EffectKind::Execute(what.to_owned()), span);
                 }
                 FindingKind::Write(Some(name)) => {
                     for target in files(self, &name) {
@@ -259,41 +260,33 @@ impl Walker<'_> {
 
 /// Whether nothing stands in the code that only bash knows, or knows otherwise.
 fn is_posix(code: &str) -> bool {
-    const ONLY_BASH: &[&str] = &[
-        "((",
-        "[[",
-        "$'",
-        "$\"",
-        "<(",
-        ">(",
-        "|&",
-        "&>",
-        "<<<",
-        "+=",
-        "=(",
-        "]=",
-        "function",
-        "select",
+    const SIGNS: &[&str] =
+        &["((", "[[", "$'", "$\"", "<(", ">(", "|&", "&>", "<<<", "+=", "=(", "]=", "\\", "set -o"];
+    const WORDS: &[&str] = &[
         "coproc",
         "declare",
-        "typeset",
+        "function",
         "let",
-        "printf -v",
-        "shopt",
+        "local",
         "mapfile",
-        "readarray",
-        "pushd",
         "popd",
+        "pushd",
+        "readarray",
+        "readonly",
+        "select",
+        "shopt",
         "source",
         "time",
-        "\\",
-        "local",
-        "readonly",
-        "set -o",
+        "typeset",
     ];
     let braces = code.contains('{') && (code.contains(',') || code.contains(".."));
     let operations = code.contains("${") && code.contains(['/', '^', ',', '@', '!']);
-    !braces && !operations && !ONLY_BASH.iter().any(|word| code.contains(word))
+    let mut words = code.split(|c: char| c.is_whitespace() || ";|&(){}".contains(c));
+    !braces
+        && !operations
+        && !code.contains("printf -v")
+        && !SIGNS.iter().any(|sign| code.contains(sign))
+        && !words.any(|word| WORDS.contains(&word))
 }
 
 /// The text of a script, a digit standing for what can only be a number.
@@ -302,8 +295,8 @@ fn script_text(text: &Text) -> Option<String> {
     for stretch in text.stretches() {
         match stretch {
             Stretch::Known(known) => script.push_str(known),
-            Stretch::Plain => script.push('1'),
-            Stretch::Glob(_) | Stretch::Unknown(_) => return None,
+            Stretch::Number => script.push('1'),
+            Stretch::Plain | Stretch::Glob(_) | Stretch::Unknown(_) => return None,
         }
     }
     Some(script)

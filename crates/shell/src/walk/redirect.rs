@@ -43,17 +43,19 @@ impl Walker<'_> {
             let duplicates =
                 matches!(operator, RedirectOperator::DuplicateIn | RedirectOperator::DuplicateOut);
             // Behind `>&` bash expands the word a second time, whatever its quotes.
-            if duplicates
-                && !is_descriptor(text)
-                && text.literal().is_none_or(|text| text.contains(['$', '`']))
-            {
+            let plain = |text: &str| {
+                text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | '-'))
+            };
+            if duplicates && !is_descriptor(text) && !text.literal().is_some_and(plain) {
                 self.unresolved("a redirection is expanded twice", word.span);
             }
             match operator {
                 RedirectOperator::DuplicateIn | RedirectOperator::DuplicateOut if is_descriptor(text) => {}
                 RedirectOperator::Read | RedirectOperator::DuplicateIn => {
                     // An unknown name can be `/dev/tcp/host/port`, which the shell itself connects to.
-                    if text.origin().is_some() && text.prefix().is_empty() {
+                    let prefix = text.prefix();
+                    let reaches = prefix.starts_with("/dev") || "/dev/tcp/".starts_with(prefix);
+                    if text.origin().is_some() && reaches {
                         self.effect(EffectKind::Network { host: None, sends: false }, word.span);
                     }
                     self.read_file(state, text, word.span);
@@ -136,7 +138,7 @@ impl Walker<'_> {
 /// `2`, `-`, `2-`: a descriptor instead of a file.
 fn is_descriptor(text: &Text) -> bool {
     let Some(text) = text.literal() else {
-        return matches!(text.stretches(), [crate::value::Stretch::Plain]);
+        return matches!(text.stretches(), [crate::value::Stretch::Number]);
     };
     text == "-" || {
         let digits = text.strip_suffix('-').unwrap_or(text);

@@ -19,6 +19,8 @@ const MOST_LISTS: usize = 64;
 /// Folders whose programs are taken for the well-known ones.
 const SYSTEM: &[&str] =
     &["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/homebrew/bin"];
+/// Builtins that print or test and mind no variables.
+const DEAF: &[&str] = &[":", "[", "echo", "false", "printf", "pwd", "test", "true", "type"];
 /// Builtins whose arguments are expanded like assignments.
 const DECLARING: &[&str] = &["declare", "typeset", "local", "export", "readonly"];
 
@@ -42,9 +44,12 @@ impl Walker<'_> {
         span: Span,
     ) -> Outcome {
         let first_name = simple.words.first().and_then(literal).unwrap_or_default();
-        self.testing = matches!(first_name.as_str(), "[" | "test" | ":");
+        let asks =
+            simple.words.get(1).and_then(literal).is_some_and(|word| matches!(word.as_str(), "-n" | "-z"));
+        self.run.testing =
+            first_name == "[" && asks && simple.words.len() == 4 && state.function("[").is_none();
         let lists = self.argument_lists(&mut state, simple, span);
-        self.testing = false;
+        self.run.testing = false;
         self.redirects(&mut state, redirects);
         if simple.words.is_empty() {
             for assignment in &simple.assignments {
@@ -79,7 +84,7 @@ impl Walker<'_> {
         }
         self.flush(span);
         let mut outcome = merged.unwrap_or_else(|| Outcome::same(state.clone()));
-        if !temporary.is_empty() && self.posix {
+        if !temporary.is_empty() && self.run.posix {
             outcome = Outcome::same(outcome.merged());
             outcome.success.forget(temporary);
         } else if !temporary.is_empty() {
@@ -154,6 +159,10 @@ impl Walker<'_> {
             self.arithmetic(state, subscript);
         }
         let value = if partial { Value::Unknown(Origin::Computed) } else { value };
+        if state.is_full() {
+            self.unresolved("more variables than are followed", assignment.span);
+            return;
+        }
         state.set(&assignment.name, value);
     }
 
@@ -174,7 +183,11 @@ impl Walker<'_> {
                 self.unresolved("an array with subscripts", word.span);
             }
         }
-        if known { Value::Array(items) } else { Value::Unknown(Origin::Computed) }
+        if known && items.len() <= MOST_LISTS {
+            Value::Array(items)
+        } else {
+            Value::Unknown(Origin::Computed)
+        }
     }
 
     /// Notes what setting a variable of the shell can do to later commands.
@@ -218,8 +231,8 @@ impl Walker<'_> {
             return;
         }
         let silent = name.ends_with("PAGER") && matches!(text.literal(), Some("" | "cat"));
-        // Programs none of whose options do harm read no variables of other names either.
-        let deaf = !variables::steers(name) && state.function(program).is_none() && model::is_deaf(program);
+        // Builtins run in this shell, which minds only what steers it.
+        let deaf = !variables::steers(name) && state.function(program).is_none() && DEAF.contains(&program);
         if silent || deaf {
             return;
         }
@@ -281,6 +294,11 @@ impl Walker<'_> {
             None => name.as_str(),
             Some((folder, program)) if SYSTEM.contains(&folder) && join("/", &name) == name => program,
             Some(_) => {
+                self.risk(
+                    RiskKind::CodeExecution,
+                    &format!("`{name}` is not one of the known programs"),
+                    span,
+                );
                 self.effect(EffectKind::Execute(format!("the program {name}")), span);
                 self.part(arguments, vec![name.clone()], span);
                 return Outcome::same(state);
@@ -350,7 +368,7 @@ impl Walker<'_> {
         self.record(part);
         // A full list keeps its last part; touching that one is harmless, the text is unresolved.
         if self.parts.is_empty() {
-            self.exhausted = true;
+            self.run.exhausted = true;
         }
         let last = self.parts.len().saturating_sub(1);
         &mut self.parts[last]
