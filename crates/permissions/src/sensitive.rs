@@ -88,7 +88,10 @@ pub(crate) fn names_secret(word: &str) -> bool {
 /// Whether a word shows that secrets are looked for: it says so, is a piece of `.env`, or decodes.
 pub(crate) fn word_is_secret(word: &str) -> bool {
     let table = &*COMPILED;
-    if word.len() > 1 && ".env".contains(word) || table.decoders.iter().any(|decoder| decoder == word) {
+    let bare = word.trim_matches(|c: char| !c.is_alphanumeric() && c != '_');
+    if bare.len() > 1 && (".env".contains(bare) || names_secret(&format!(".{bare}")))
+        || table.decoders.iter().any(|decoder| decoder == word)
+    {
         return true;
     }
     let part = |c: char| c.is_alphanumeric() || c == '_';

@@ -11,6 +11,7 @@ use fields::{Fields, closes_bracket, is_one_word, splits_bracket};
 use spelling::{is_ambiguous, is_disguised};
 
 use crate::{
+    effect::EffectKind,
     risk::RiskKind,
     state::State,
     syntax::tree::{Piece, PieceKind, Word},
@@ -59,6 +60,7 @@ impl Walker<'_> {
         if is_ambiguous(&word.pieces, false) {
             self.unresolved("the shell reads this word in two ways", word.span);
         }
+        self.note_pieces(&word.pieces);
         let several = words.len() > 1;
         let mut ways: Vec<Vec<Argument>> = vec![Vec::new()];
         for word in &words {
@@ -71,7 +73,29 @@ impl Walker<'_> {
                 vec![vec![Argument::any(Origin::Computed, span)]]
             });
         }
+        for argument in ways.iter().flatten().filter(|argument| argument.text.has_glob()) {
+            // The shell itself looks into the folder to expand the pattern.
+            for target in self.targets(&state.cwd, &argument.text) {
+                self.effect(EffectKind::List(target), word.span);
+            }
+        }
         ways
+    }
+
+    /// Remembers the known pieces of a word that is not known as a whole.
+    fn note_pieces(&mut self, pieces: &[Piece]) {
+        if pieces.len() < 2 {
+            return;
+        }
+        for piece in pieces {
+            match &piece.kind {
+                PieceKind::Literal(text) | PieceKind::Single(text) | PieceKind::AnsiC(text) => {
+                    self.note_words(&Text::known(text.clone()));
+                }
+                PieceKind::Double(inner) => self.note_pieces(inner),
+                _ => {}
+            }
+        }
     }
 
     fn expand_one(&mut self, state: &mut State, word: &Word) -> Vec<Vec<Argument>> {
@@ -287,7 +311,10 @@ impl Walker<'_> {
                 None => Text::known(self.surroundings.home.clone()),
                 Some(_) => Text::unknown(Origin::Computed),
             },
-            _ => Text::unknown(Origin::Computed),
+            _ => {
+                self.unresolved("the home of another user, or a place of the stack", word.span);
+                Text::unknown(Origin::Computed)
+            }
         };
         if self.surroundings.home == "/" && user.is_empty() && tail.starts_with('/') {
             place = Text::default();

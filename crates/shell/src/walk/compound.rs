@@ -2,10 +2,11 @@
 
 use std::rc::Rc;
 
-use super::{Outcome, Walker};
+use super::{Outcome, Walker, loops};
 use crate::{
     analysis::Via,
     risk::RiskKind,
+    span::Span,
     state::{Function, State, Value},
     syntax::tree::{Arm, ArmEnd, Chain, Command, CommandKind, Connector, List, Pipeline, Test, Word},
     value::{Argument, Origin, Text},
@@ -98,6 +99,10 @@ impl Walker<'_> {
             }
             CommandKind::If { branches, otherwise } => self.conditional(state, branches, otherwise.as_ref()),
             CommandKind::While { until, condition, body } => {
+                let constant = if *until { "false" } else { "true" };
+                if loops::is_constant(condition, constant) && !loops::leaves(body) {
+                    self.unresolved("a loop that does not end", Span::default());
+                }
                 self.widen(&mut state, [condition, body]);
                 let tested = self.list(state.clone(), condition);
                 let start = if *until { tested.failed().clone() } else { tested.success };
@@ -121,6 +126,9 @@ impl Walker<'_> {
             }
             CommandKind::ForArithmetic { header, body } => {
                 let [first, test, step] = header;
+                if test.pieces.is_empty() && !loops::leaves(body) {
+                    self.unresolved("a loop that does not end", test.span);
+                }
                 self.arithmetic(&mut state, first);
                 self.widen(&mut state, [body]);
                 self.widen_arithmetic(&mut state, [test, step]);
@@ -214,8 +222,8 @@ impl Walker<'_> {
             Some(words) => {
                 for word in words {
                     for argument in self.expand(state, word).iter().flatten() {
-                        let Argument { text, .. } = argument;
-                        add(text);
+                        self.note_words(&argument.text);
+                        add(&argument.text);
                     }
                 }
             }
@@ -257,6 +265,6 @@ impl Walker<'_> {
     }
 }
 
-fn words_span(words: Option<&[Word]>) -> crate::span::Span {
+fn words_span(words: Option<&[Word]>) -> Span {
     words.and_then(|words| words.first()).map(|word| word.span).unwrap_or_default()
 }

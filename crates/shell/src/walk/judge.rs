@@ -73,6 +73,13 @@ impl Walker<'_> {
         part.hardened = hardened;
         part.output = output;
         part.exits = exits.unwrap_or_default();
+        if !case.inner.is_empty()
+            && innermost.is_some_and(|model| !model.entry.nesting.placeholder.is_empty())
+        {
+            // What find and fd look for decides what the command inside reads.
+            let words: Vec<String> = arguments.iter().skip(1).map(|argument| argument.text.shown()).collect();
+            self.hints.extend(words);
+        }
         for inner in std::mem::take(&mut case.inner) {
             self.inner_command(&case.state, inner, name, span);
         }

@@ -295,6 +295,36 @@ impl Changes {
     }
 }
 
+/// Whether a condition is nothing but `true`, `:` or, for `until`, `false`.
+pub(super) fn is_constant(condition: &List, wanted: &str) -> bool {
+    let [item] = condition.items.as_slice() else { return false };
+    let [stage] = item.chain.first.stages.as_slice() else { return false };
+    let CommandKind::Simple(simple) = &stage.command.kind else { return false };
+    let [word] = simple.words.as_slice() else { return false };
+    item.chain.rest.is_empty()
+        && literal(word).is_some_and(|name| name == wanted || (wanted == "true" && name == ":"))
+}
+
+/// Whether something in a loop can leave it, as far as its first words tell.
+pub(super) fn leaves(list: &List) -> bool {
+    let pipelines = list.items.iter().flat_map(|item| {
+        std::iter::once(&item.chain.first).chain(item.chain.rest.iter().map(|(_, pipeline)| pipeline))
+    });
+    pipelines.flat_map(|pipeline| &pipeline.stages).any(|stage| match &stage.command.kind {
+        CommandKind::Simple(simple) => {
+            let name = simple.words.first().and_then(literal).unwrap_or_default();
+            matches!(name.as_str(), "break" | "return" | "exit" | "exec")
+        }
+        CommandKind::Group(list) => leaves(list),
+        CommandKind::If { branches, otherwise } => {
+            branches.iter().any(|(condition, body)| leaves(condition) || leaves(body))
+                || otherwise.as_ref().is_some_and(leaves)
+        }
+        CommandKind::Case { arms, .. } => arms.iter().any(|arm| leaves(&arm.body)),
+        _ => false,
+    })
+}
+
 /// The names a command word can stand for: itself, or the values of the variable it is.
 fn names(word: &Word, state: &State) -> Vec<Option<String>> {
     let parameter = match word.pieces.as_slice() {

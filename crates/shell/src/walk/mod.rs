@@ -226,7 +226,7 @@ impl<'s> Walker<'s> {
         }
     }
 
-    fn effect(&mut self, kind: EffectKind, span: Span) {
+    pub(crate) fn effect(&mut self, kind: EffectKind, span: Span) {
         let span = self.at(span);
         self.pending.push(Effect { kind, span });
     }
@@ -395,7 +395,7 @@ impl<'s> Walker<'s> {
     }
 
     /// Remembers known text: it may name what is read, by ways that are not followed.
-    fn note_words(&mut self, text: &Text) {
+    pub(crate) fn note_words(&mut self, text: &Text) {
         for stretch in text.stretches() {
             if let Stretch::Known(known) = stretch {
                 if self.words.len() >= MOST_WORDS {
@@ -423,7 +423,7 @@ impl<'s> Walker<'s> {
     }
 
     /// The files a text names, for each place the shell may stand in.
-    fn targets(&self, places: &Places, text: &Text) -> Vec<Target> {
+    pub(crate) fn targets(&self, places: &Places, text: &Text) -> Vec<Target> {
         if text.origin().is_some() {
             return vec![Target::Unknown];
         }

@@ -263,12 +263,6 @@ impl Walker<'_> {
         span: Span,
     ) -> Outcome {
         let Some(first) = arguments.first() else { return Outcome::same(state) };
-        for argument in arguments.iter().filter(|argument| argument.text.has_glob()) {
-            // The shell itself looks into the folder to expand the pattern.
-            for target in self.targets(&state.cwd, &argument.text) {
-                self.effect(EffectKind::List(target), argument.span);
-            }
-        }
         let Some(name) = first.literal().filter(|name| !name.is_empty()).map(str::to_owned) else {
             return self.unknown_command(state, arguments, span);
         };
