@@ -82,7 +82,6 @@ fn wrong_use_is_told_from_a_denial_by_its_words() {
     for (args, words) in [
         (&[][..], "<COMMAND>"),
         (&["ls", "--batch", "x"], "cannot be used with"),
-        (&["ls", "--score"], "--batch"),
         (&["ls", "--mode", "wild"], "there is no permission mode"),
         (&["ls", "--allow", "Bash("], "--allow"),
     ] {

@@ -125,6 +125,10 @@ fn hole_fits(hole: &Stretch, taken: &str) -> bool {
         Stretch::Known(known) => known == taken,
         Stretch::Glob(pattern) => (!taken.is_empty() || pattern == "*") && !taken.contains('/'),
         Stretch::Plain => plain(taken),
+        Stretch::Number => {
+            let digits = taken.strip_prefix('-').unwrap_or(taken);
+            !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+        }
         Stretch::Unknown(_) => true,
     }
 }
