@@ -66,10 +66,8 @@ fn every_example_comes_out_as_labelled() {
         count += 1;
         let analysis = analyze(&example.line, &here);
         let reads = analysis.verdict() != Verdict::NotReadOnly;
-        let outside = analysis
-            .reads()
-            .iter()
-            .any(|target| target.to_string().starts_with('/') && !here.holds(&target.to_string()));
+        let named = analysis.reads().into_iter().chain(analysis.lists()).map(ToString::to_string);
+        let outside = named.into_iter().any(|path| path.starts_with('/') && !here.holds(&path));
         if (reads && !outside) != example.allowed {
             let label = if example.allowed { "allow" } else { "refuse" };
             wrong.push(format!(

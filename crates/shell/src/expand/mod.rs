@@ -194,12 +194,12 @@ impl Walker<'_> {
             },
             PieceKind::Command(substitution) => {
                 let output = self.substitution(state, &substitution.list, piece.span);
-                vec![match output {
-                    _ if state.split_changed => Chunk::Many(Origin::Output),
-                    Captured::Text(text) => Chunk::Split(text),
-                    Captured::Word => Chunk::Quoted(Text::unknown(Origin::Output)),
-                    Captured::PlainWords(text) => Chunk::PlainWords(text),
-                }]
+                match output {
+                    _ if state.split_changed => vec![Chunk::Many(Origin::Output)],
+                    Captured::Texts(texts) => texts.into_iter().map(Chunk::Split).collect(),
+                    Captured::Word => vec![Chunk::Quoted(Text::unknown(Origin::Output))],
+                    Captured::PlainWords(text) => vec![Chunk::PlainWords(text)],
+                }
             }
             PieceKind::Arithmetic(arithmetic) => {
                 let value = self.arithmetic(state, arithmetic);
@@ -250,10 +250,10 @@ impl Walker<'_> {
                     }
                 },
                 PieceKind::Command(substitution) => {
-                    vec![match self.substitution(state, &substitution.list, piece.span) {
-                        Captured::Text(text) => text,
-                        Captured::Word | Captured::PlainWords(_) => Text::unknown(Origin::Output),
-                    }]
+                    match self.substitution(state, &substitution.list, piece.span) {
+                        Captured::Texts(texts) => texts,
+                        Captured::Word | Captured::PlainWords(_) => vec![Text::unknown(Origin::Output)],
+                    }
                 }
                 PieceKind::Arithmetic(arithmetic) => vec![self.arithmetic(state, arithmetic)],
                 PieceKind::Literal(text) => vec![Text::known(text.clone())],

@@ -443,7 +443,7 @@ fn is_plain_format(text: &str) -> bool {
         .iter()
         .any(|part| small.contains(part));
     let signed = ["%G", "%+G", "%-G", "% G"].iter().any(|part| text.contains(part));
-    !text.is_empty() && !named && !signed
+    !named && !signed
 }
 
 /// `NAME=…`

@@ -18,7 +18,9 @@ use crate::{
     surroundings::{Surroundings, join, within},
     syntax::{
         self,
-        tree::{Command, CommandKind, Descriptor, List, Redirect, RedirectOperator, RedirectTarget},
+        tree::{
+            Command, CommandKind, Descriptor, List, Pipeline, Redirect, RedirectOperator, RedirectTarget,
+        },
     },
     value::{Argument, Origin, Stretch, Text},
     variables,
@@ -76,8 +78,8 @@ struct Run {
 
 /// What is known of the output of a substitution.
 pub(crate) enum Captured {
-    /// This text, split where it is not quoted.
-    Text(Text),
+    /// One of these, split where it is not quoted.
+    Texts(Vec<Text>),
     /// One word of unknown text.
     Word,
     /// Any number of words like this one.
@@ -309,18 +311,18 @@ impl<'s> Walker<'s> {
     pub(crate) fn substitution(&mut self, state: &State, list: &List, span: Span) -> Captured {
         let before = self.parts.len();
         self.inner(state, list, span);
-        let Some(part) = self.only_part(list, before) else {
-            return Captured::Text(Text::unknown(Origin::Output));
-        };
+        let unknown = || Captured::Texts(vec![Text::unknown(Origin::Output)]);
+        let Some(part) = self.only_part(list, before) else { return unknown() };
         if let Some(text) = self.foreseen(state, list, part) {
-            return Captured::Text(text);
+            return Captured::Texts(vec![text]);
         }
+        // A command that fails prints nothing.
         match part.output {
-            Output::Text => Captured::Text(Text::unknown(Origin::Output)),
+            Output::Text => unknown(),
             Output::Word => Captured::Word,
-            Output::Plain => Captured::Text(Text::plain()),
+            Output::Plain => Captured::Texts(vec![Text::plain(), Text::default()]),
             Output::PlainWords => Captured::PlainWords(Text::plain()),
-            Output::Number => Captured::Text(Text::number()),
+            Output::Number => Captured::Texts(vec![Text::number(), Text::default()]),
             Output::Numbers => Captured::PlainWords(Text::number()),
         }
     }
@@ -353,9 +355,9 @@ impl<'s> Walker<'s> {
 
     /// The output of a few commands that agents use all the time to say where they are.
     fn foreseen(&self, state: &State, list: &List, part: &Part) -> Option<Text> {
-        if list.items.iter().any(|item| item.chain.first.stages.len() > 1)
-            || part.argv.iter().any(|word| word.literal().is_none())
-        {
+        let alone = |pipeline: &Pipeline| matches!(pipeline.stages.as_slice(), [only] if only.command.redirects.is_empty());
+        let sure = list.items.iter().all(|item| alone(&item.chain.first));
+        if !sure || part.argv.iter().any(|word| word.literal().is_none()) {
             return None;
         }
         let Places::OneOf(places) = &state.cwd else { return None };

@@ -154,7 +154,10 @@ impl Walker<'_> {
             _ => None,
         };
         self.check_assignment(state, &assignment.name, only.as_ref(), assignment.span);
-        let partial = assignment.subscript.is_some() || assignment.append;
+        // A plain assignment to an array changes its first element only.
+        let within = matches!(state.variable(&assignment.name), Some(Value::Array(_)));
+        let scalar = matches!(assignment.value, AssignedValue::Scalar(_));
+        let partial = assignment.subscript.is_some() || assignment.append || (within && scalar);
         if let Some(subscript) = &assignment.subscript {
             self.arithmetic(state, subscript);
         }
