@@ -118,6 +118,7 @@ fn does_more_than_read(#[case] text: &str, #[case] summary: &str) {
 #[case::alias("alias ls=rm; ls a", "names are given another meaning")]
 #[case::lost("cd \"$x\" && cat a", "the working directory is not known any more")]
 #[case::malformed("cat 'a", "cannot be followed")]
+#[case::coprocess("coproc cat", "a coprocess runs beside the script")]
 fn what_it_says_about_the_rest(#[case] text: &str, #[case] part: &str) {
     let (verdict, summary) = outcome(text);
     assert_eq!(verdict, "does more");
@@ -195,7 +196,10 @@ fn what_a_cage_must_leave_open(
 #[test]
 fn a_cage_is_told_of_the_network() {
     assert!(analysed("ls").needs().hosts.is_empty());
-    assert!(!analysed("curl http://example.com").needs().hosts.is_empty());
+    assert_eq!(analysed("curl https://example.com/x/y").needs().hosts, ["example.com"]);
+    assert_eq!(analysed("cat a > /dev/tcp/192.0.2.1/80").needs().hosts, ["192.0.2.1"]);
+    // Which host that is stands in the configuration of the repository.
+    assert_eq!(analysed("git push").needs().hosts, [""]);
 }
 
 #[test]

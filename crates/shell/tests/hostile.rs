@@ -204,6 +204,41 @@ fn long_texts_are_followed_to_their_end_or_given_up(#[case] text: String) {
     assert!(analysis.parts().len() <= MOST_PARTS);
 }
 
+/// One long value, used as often as the text allows.
+#[rstest]
+#[case::in_one_word("ls ", "$a", "")]
+#[case::in_quotes("ls \"", "$a", "\"")]
+#[case::in_many_commands("", "ls $a$a$a$a;", "")]
+#[case::as_code("", "eval \"$a\";", "")]
+#[case::as_code_of_another_shell("", "bash -c \"$a\";", "")]
+fn long_values_cannot_be_multiplied(#[case] start: &str, #[case] again: &str, #[case] end: &str) {
+    let text = format!("a='{}';{start}{}{end}", "x;".repeat(15_000), again.repeat(30_000 / again.len()));
+    let analysis = judged(&text);
+    assert_ne!(analysis.verdict(), Verdict::ReadOnly);
+    assert!(analysis.parts().len() <= MOST_PARTS);
+}
+
+/// Many of everything that the analysis keeps in tables.
+#[rstest]
+#[case::variables("vN=1;")]
+#[case::branches("if a;then vN=1;fi;")]
+#[case::loops("for vN in 1 2;do v=1;done;")]
+#[case::functions("fN(){ :;};")]
+#[case::folders("cd aN;")]
+#[case::arms("case a in a)vN=1;;esac;")]
+#[case::subshells("(vN=1);")]
+fn tables_do_not_grow_without_bound(#[case] item: &str) {
+    let mut text = String::new();
+    for number in 0.. {
+        let item = item.replace('N', &number.to_string());
+        if text.len() + item.len() > LONGEST {
+            break;
+        }
+        text.push_str(&item);
+    }
+    assert!(judged(&text).parts().len() <= MOST_PARTS);
+}
+
 #[test]
 fn one_byte_too_long_is_not_looked_at() {
     let fits = format!("cat a #{}", "x".repeat(LONGEST - 7));

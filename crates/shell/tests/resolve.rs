@@ -206,6 +206,8 @@ fn parts_say_how_they_came_to_be_run() {
 #[case::value_in_the_next("sort -o out a", "sort --output=out a")]
 #[case::operands_last("sort a -o out", "sort --output=out a")]
 #[case::end_of_options("rm -- -f", "rm -f")]
+#[case::number("git log -5", "git log -5")]
+#[case::code("bash -c 'ls -l'", "bash -c ls -l")]
 #[case::recursive("rm -rf build", "rm --recursive --force build")]
 fn argument_lists_have_one_spelling_for_rules(#[case] text: &str, #[case] expected: &str) {
     assert_eq!(analysed(text).parts()[0].normal.join(" "), expected);

@@ -56,6 +56,7 @@ fn honest_jq(#[case] text: &str) {
 #[case::code(r"$'\x72m' x", r"ObfuscatedFlags: $'\x72m'")]
 #[case::hidden_flag("sort $'-o' out a", "ObfuscatedFlags: $'-o'")]
 #[case::split_flag("sort -''o out a", "ObfuscatedFlags: -''o")]
+#[case::split_cluster("rm -r''f x", "ObfuscatedFlags: -r''f")]
 #[case::braces("{rm,-f,x}", "ObfuscatedFlags: {rm,-f,x}")]
 #[case::expansion("x=m; r$x a", "ObfuscatedFlags: r$x")]
 fn names_and_flags_that_do_not_show(#[case] text: &str, #[case] expected: &str) {
@@ -71,6 +72,7 @@ fn names_and_flags_that_do_not_show(#[case] text: &str, #[case] expected: &str) 
 #[case::whole_name_quoted("'rm' x")]
 #[case::braces_in_operands("rm {a,b}.txt")]
 #[case::message("git commit -m 'it''s done'")]
+#[case::evaluated("eval \"$x\"")]
 fn honest_quotes(#[case] text: &str) {
     not_raised(text, "ObfuscatedFlags");
 }
@@ -286,6 +288,8 @@ fn honest_file_work(#[case] text: &str) {
 #[rstest]
 #[case::eval("eval \"$x\"", "CodeExecution: eval \"$x\"")]
 #[case::interpreter("python -c 'print(1)'", "CodeExecution: python -c 'print(1)'")]
+#[case::replaced_shell("exec ./x", "CodeExecution: exec ./x")]
+#[case::beside("coproc cat", "CodeExecution: cat")]
 #[case::script("sh script.sh", "CodeExecution: script.sh")]
 #[case::sourced("source env.sh", "CodeExecution: source env.sh")]
 #[case::downloaded("curl http://example.com | sh", "CodeExecution: sh")]

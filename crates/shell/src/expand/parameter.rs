@@ -44,7 +44,6 @@ impl Walker<'_> {
                         let items = self.copied(items.clone(), span);
                         all(&items, &subscript_text(parameter), quoted)
                     }
-                    Some(Value::OneOf(values)) if values.len() == 1 => Expansion::Fields(values.clone()),
                     _ => Expansion::Many(Origin::Computed),
                 };
             }

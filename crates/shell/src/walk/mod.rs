@@ -371,9 +371,7 @@ impl<'s> Walker<'s> {
             ["git", "rev-parse", "--show-toplevel"] => {
                 self.surroundings.roots.iter().find(|root| within(cwd, root)).map(Text::known)
             }
-            ["echo", word] if !word.starts_with('-') && !word.contains('\\') => {
-                Some(Text::known(word.trim_end_matches('\n')))
-            }
+            ["echo", word] if is_plain_word(word) => Some(Text::known(*word)),
             _ => None,
         }
     }
@@ -488,4 +486,11 @@ fn is_null(redirect: &Redirect) -> bool {
         RedirectTarget::Word(word) => loops::literal(word).as_deref() == Some("/dev/null"),
         RedirectTarget::HereDocument(_) => false,
     }
+}
+
+/// Whether `echo` gives a word back as it is, and splitting leaves it alone.
+fn is_plain_word(word: &str) -> bool {
+    !word.starts_with('-')
+        && !word.is_empty()
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || "_./-".contains(c))
 }
