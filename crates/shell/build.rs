@@ -5,15 +5,13 @@
 
 use std::{collections::BTreeMap, env, error::Error, fmt::Write as _, fs, path::Path};
 
-#[allow(dead_code, unreachable_pub, reason = "the library uses the rest of it")]
 #[path = "src/model/format.rs"]
 mod format;
-#[allow(dead_code, unreachable_pub, reason = "the library uses the rest of it")]
 #[path = "src/model/token.rs"]
 mod token;
 
 use format::Entry;
-use token::{Deed, OperandKind, OptionToken};
+use token::{Arity, Deed, Kind, OperandKind, OptionToken};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -30,10 +28,7 @@ fn main() -> Outcome<()> {
         }
         let family = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_owned();
         let text = fs::read_to_string(&path)?;
-        // TEMP lenient
-        if let Err(error) = read_family(&family, &text, &mut programs) {
-            println!("cargo:warning={}: {error}", path.display());
-        }
+        read_family(&family, &text, &mut programs).map_err(|error| format!("{}: {error}", path.display()))?;
     }
     let out = Path::new(&env::var("OUT_DIR")?).join("programs.rs");
     fs::write(out, pack(&programs)?)?;
@@ -72,6 +67,7 @@ fn prepare(place: &str, entry: &mut Entry, groups: &BTreeMap<String, String>) ->
     let mut seen: Vec<String> = Vec::new();
     for token in entry.syntax.options.split_whitespace() {
         let option = OptionToken::parse(token).ok_or_else(|| wrong("malformed option", token))?;
+        check_option(place, token, &option)?;
         for name in option.names {
             if !name.starts_with(['-', '+']) {
                 return Err(wrong("option without a dash", token));
@@ -102,6 +98,38 @@ fn prepare(place: &str, entry: &mut Entry, groups: &BTreeMap<String, String>) ->
     }
     for (name, sub) in &mut entry.sub {
         prepare(&format!("{place}.sub.{name}"), sub, groups)?;
+    }
+    Ok(())
+}
+
+/// Checks that an option makes sense on its own.
+fn check_option(place: &str, token: &str, option: &OptionToken) -> Outcome<()> {
+    let wrong = |what: &str| -> Outcome<()> { Err(format!("[{place}]: {what} `{token}`").into()) };
+    let kinds = match option.arity {
+        Arity::None => Vec::new(),
+        Arity::Required(kind) | Arity::Attached(kind) | Arity::Optional(kind) => vec![kind],
+        Arity::Pair(first, second) => vec![first, second],
+    };
+    if kinds.contains(&Kind::Command) {
+        return wrong("a command of its own is an operand, not the value of");
+    }
+    if kinds.contains(&Kind::CommandUntil) && option.arity != Arity::Required(Kind::CommandUntil) {
+        return wrong("a command up to `;` is the only value, and required, in");
+    }
+    if option.supplies && option.operands.is_some() {
+        return wrong("the operands are replaced, so none can be supplied, by");
+    }
+    let operands = option.operands.as_deref().unwrap_or_default();
+    if operands.iter().rev().skip(1).any(|operand| operand.many && operand.kind != Kind::Assign) {
+        return wrong("only the last operand can be many in");
+    }
+    if option
+        .deeds
+        .iter()
+        .enumerate()
+        .any(|(at, deed)| option.deeds.iter().skip(at + 1).any(|other| other == deed))
+    {
+        return wrong("an effect is named twice in");
     }
     Ok(())
 }

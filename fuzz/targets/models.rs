@@ -7,8 +7,25 @@ use gripper_shell::{Surroundings, analyze, programs};
 use libfuzzer_sys::fuzz_target;
 
 /// Words that models ask about, so that the fuzzer need not find them letter by letter.
-const WORDS: &[&str] =
-    &["--", "-", "-e", "-n", "-i", "-o", "-c", "-exec", "{}", ";", "+", "--output", "--output=x", "-C", "log", "a=b", "*"];
+const WORDS: &[&str] = &[
+    "--",
+    "-",
+    "-e",
+    "-n",
+    "-i",
+    "-o",
+    "-c",
+    "-exec",
+    "{}",
+    ";",
+    "+",
+    "--output",
+    "--output=x",
+    "-C",
+    "log",
+    "a=b",
+    "*",
+];
 
 fuzz_target!(|data: &[u8]| {
     let [high, low, rest @ ..] = data else { return };
@@ -21,7 +38,9 @@ fuzz_target!(|data: &[u8]| {
         match word {
             [at] if *at >= 0x80 => line.push_str(WORDS[usize::from(*at) % WORDS.len()]),
             // A glob or a variable now and then, so that words with holes come along too.
-            [0xfe, word @ ..] => line.push_str(&String::from_utf8_lossy(word).replace(['\n', ';', '&', '|'], "_")),
+            [0xfe, word @ ..] => {
+                line.push_str(&String::from_utf8_lossy(word).replace(['\n', ';', '&', '|'], "_"))
+            }
             word => line.push_str(&quoted(&String::from_utf8_lossy(word))),
         }
     }

@@ -11,6 +11,10 @@ fuzz_target!(|text: &str| {
     }
     let printed = print(&first.list);
     let second = parse(&printed);
-    assert!(second.error.is_none(), "{text:?} is printed as {printed:?}, which does not parse: {:?}", second.error);
+    assert!(
+        second.error.is_none(),
+        "{text:?} is printed as {printed:?}, which does not parse: {:?}",
+        second.error
+    );
     assert!(same(&first.list, &second.list), "{text:?} is printed as {printed:?}, which says something else");
 });

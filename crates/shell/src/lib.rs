@@ -9,7 +9,7 @@
 //! use gripper_shell::{analyze, Surroundings, Verdict};
 //!
 //! let here = Surroundings::new("/home/dev/project", "/home/dev");
-//! let analysis = analyze("cd src && grep -rn TODO . | head -5", &here);
+//! let analysis = analyze("cd src && grep -rn main . | head -5", &here);
 //! assert_eq!(analysis.verdict(), Verdict::ReadOnlyIfConfined);
 //!
 //! let analysis = analyze("sort -uo names.txt names.txt", &here);

@@ -202,7 +202,10 @@ proptest! {
         let span = *word.get(&words);
         let word = span.of(text);
         let mutant = replaced(text, span, &spelling(word, at.index(word.len())));
-        prop_assert_eq!(verdict(&mutant), verdict(text), "{}\n{}", text, mutant);
+        // A quoted `declare` is no keyword any more, and `a=(b)` behind it is an error.
+        let broken = syntax::parse(&mutant).error.is_some();
+        let expected = if broken { Verdict::NotReadOnly } else { verdict(text) };
+        prop_assert_eq!(verdict(&mutant), expected, "{}\n{}", text, mutant);
     }
 
     #[test]

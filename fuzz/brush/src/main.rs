@@ -35,7 +35,8 @@ fn main() -> io::Result<()> {
         return theirs::answer();
     }
     let value = |name: &str| arguments.iter().skip_while(|given| *given != name).nth(1);
-    let number = |name: &str, otherwise: u64| value(name).and_then(|text| text.parse().ok()).unwrap_or(otherwise);
+    let number =
+        |name: &str, otherwise: u64| value(name).and_then(|text| text.parse().ok()).unwrap_or(otherwise);
     let (scripts, seed, show) = (number("--scripts", 10_000), number("--seed", 1), number("--show", 10));
     let mut parser = theirs::Child::start(Duration::from_secs(2))?;
     let (mut agree, mut skipped, mut hung) = (0_u64, 0_u64, 0_u64);

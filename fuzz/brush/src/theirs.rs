@@ -5,7 +5,9 @@ use std::process::{Child as Process, ChildStdin, Command as Start, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
-use brush_parser::ast::{Command, CommandPrefixOrSuffixItem, CompoundCommand, CompoundList, FunctionBody, Word};
+use brush_parser::ast::{
+    Command, CommandPrefixOrSuffixItem, CompoundCommand, CompoundList, FunctionBody, Word,
+};
 use brush_parser::word::{self, WordPiece};
 use brush_parser::{Parser, ParserOptions};
 
@@ -53,7 +55,8 @@ impl Child {
 
     pub(crate) fn ask(&mut self, script: &str) -> io::Result<Answer> {
         let size = u32::try_from(script.len()).map_err(io::Error::other)?;
-        let sent = self.input.write_all(&size.to_le_bytes()).and_then(|()| self.input.write_all(script.as_bytes()));
+        let sent =
+            self.input.write_all(&size.to_le_bytes()).and_then(|()| self.input.write_all(script.as_bytes()));
         let answer = if sent.is_ok() { self.answers.recv_timeout(self.patience).ok() } else { None };
         let Some(line) = answer else {
             // Spinning, out of stack or panicked: all the same here.
@@ -93,15 +96,17 @@ fn encode(commands: &[Words]) -> String {
         Some(text) => text.bytes().fold("=".to_owned(), |line, byte| line + &format!("{byte:02x}")),
         None => "?".to_owned(),
     };
-    let lines: Vec<String> = commands.iter().map(|words| words.iter().map(word).collect::<Vec<_>>().join(" ")).collect();
+    let lines: Vec<String> =
+        commands.iter().map(|words| words.iter().map(word).collect::<Vec<_>>().join(" ")).collect();
     format!("ok;{}", lines.join(";"))
 }
 
 fn decode(line: &str) -> Option<Vec<Words>> {
     let word = |word: &str| {
         let hex = word.strip_prefix('=')?;
-        let bytes: Vec<u8> =
-            (0..hex.len() / 2).filter_map(|at| u8::from_str_radix(hex.get(at * 2..at * 2 + 2)?, 16).ok()).collect();
+        let bytes: Vec<u8> = (0..hex.len() / 2)
+            .filter_map(|at| u8::from_str_radix(hex.get(at * 2..at * 2 + 2)?, 16).ok())
+            .collect();
         String::from_utf8(bytes).ok()
     };
     let commands = line.strip_prefix("ok;")?;

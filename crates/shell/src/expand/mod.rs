@@ -138,6 +138,9 @@ impl Walker<'_> {
             let mut chunks = self.chunks(state, piece);
             if at == 0 {
                 self.tilde(state, word, &mut chunks, true);
+            } else if matches!(&piece.kind, PieceKind::Literal(text) if text.contains('~')) {
+                // Behind a colon it means a home, and the colon may stand in another piece.
+                chunks = vec![Chunk::Quoted(Text::unknown(Origin::Computed))];
             }
             let mut next = Vec::new();
             for way in &ways {

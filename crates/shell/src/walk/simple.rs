@@ -84,7 +84,7 @@ impl Walker<'_> {
         }
         self.flush(span);
         let mut outcome = merged.unwrap_or_else(|| Outcome::same(state.clone()));
-        if !temporary.is_empty() && self.run.posix {
+        if !temporary.is_empty() && (self.run.posix || DECLARING.contains(&first_name.as_str())) {
             outcome = Outcome::same(outcome.merged());
             outcome.success.forget(temporary);
         } else if !temporary.is_empty() {
