@@ -2,6 +2,7 @@
 
 pub(crate) mod argv;
 mod format;
+pub(crate) mod output;
 pub(crate) mod token;
 
 use std::{

@@ -2,11 +2,11 @@
 
 use super::{Walker, builtins, nested::Inner, simple::is_name};
 use crate::{
-    analysis::Output,
     effect::{EffectKind, Target},
     model::{
         Model,
         argv::{Given, Reading},
+        output,
         token::{Arity, Deed, Kind, OperandKind},
     },
     risk::RiskKind,
@@ -68,7 +68,7 @@ impl Walker<'_> {
             let known = model.entry.exits.iter();
             known.filter_map(|(code, meaning)| Some((code.parse().ok()?, meaning.clone()))).collect()
         });
-        let output = innermost.map_or(Output::Text, |model| foresee(model, &reading));
+        let output = innermost.map(|model| output::foresee(model, &reading)).unwrap_or_default();
         let part = self.part(arguments, normal, span);
         part.hardened = hardened;
         part.output = output;
@@ -449,64 +449,6 @@ fn is_plain_format(text: &str) -> bool {
 /// `NAME=…`
 fn sets(operand: &Argument) -> bool {
     operand.text.prefix().split_once('=').is_some_and(|(name, _)| is_name(name)) && !operand.many
-}
-
-/// What is known of the output.
-fn foresee(model: &Model, reading: &Reading<'_>) -> Output {
-    let conduct = &model.entry.conduct;
-    let kinds = [
-        (&conduct.number, Output::Number),
-        (&conduct.numbers, Output::Numbers),
-        (&conduct.plain, Output::Plain),
-        (&conduct.ids, Output::PlainWords),
-        (&conduct.single, Output::Word),
-    ];
-    kinds
-        .into_iter()
-        .find(|(words, _)| prints_one_word(model, reading, words))
-        .map_or(Output::Text, |(_, output)| output)
-}
-
-/// Whether what was given shows that the program prints one plain word. Each of `words` is a way to
-/// show it: the only operand, or an option with its value behind it; with `<` at its end only when
-/// standard input is read. No other options may be given but those in `+only(a,b)`.
-fn prints_one_word(model: &Model, reading: &Reading<'_>, words: &str) -> bool {
-    if words.is_empty() || reading.operands.len() > 2 {
-        return false;
-    }
-    // An operand with a blank or a dash could come out of some programs as it went in.
-    let sound = |text: &str| {
-        !text.starts_with('-')
-            && text.chars().all(|c| c.is_ascii_alphanumeric() || "_./@{}^~+%:-".contains(c))
-    };
-    if !reading.operands.iter().all(|operand| operand.literal().is_some_and(sound)) {
-        return false;
-    }
-    let fixed = model.operands.iter().filter(|operand| !operand.many).count();
-    let supplied = usize::from(reading.options.iter().any(|given| given.option.supplies));
-    let from_stdin = reading.operands.len() <= fixed.saturating_sub(supplied);
-    words.split_whitespace().any(|word| {
-        let (word, only) = word.split_once("+only(").unwrap_or((word, ""));
-        let (word, stdin) = word.strip_suffix('<').map_or((word, false), |word| (word, true));
-        let by_operand = reading.operands.len() == 1
-            && reading.operands.iter().any(|operand| operand.literal() == Some(word));
-        let shown = word.is_empty() || by_operand || reading.options.iter().any(|given| spells(given, word));
-        let mut others = reading.options.iter().filter(|given| !spells(given, word));
-        let only: Vec<&str> = only.trim_end_matches(')').split(',').collect();
-        let alone = others.all(|given| given.option.names.iter().any(|name| only.contains(&name.as_str())));
-        shown && alone && (from_stdin || !stdin)
-    })
-}
-
-/// Whether an option is spelt so, its value behind it.
-fn spells(given: &Given<'_>, word: &str) -> bool {
-    let value = given.values.first().and_then(|(_, value)| value.literal());
-    given.option.names.iter().any(|name| match value {
-        Some(value) => {
-            word.strip_prefix(name.as_str()).is_some_and(|rest| rest.trim_start_matches('=') == value)
-        }
-        None => word == name && given.values.is_empty(),
-    })
 }
 
 /// The argv in one spelling.
