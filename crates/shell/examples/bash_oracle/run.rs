@@ -269,11 +269,19 @@ fn limit() -> io::Result<()> {
 fn watch_over(watch: Arc<Watch>, deadline: Duration) {
     let start = Instant::now();
     let allowed = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
+    let parent = rustix::process::getppid();
     std::thread::spawn(move || {
         loop {
             std::thread::sleep(Duration::from_millis(20));
             let now = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
-            let Some(group) = Pid::from_raw(watch.group.load(Ordering::SeqCst)) else { continue };
+            let group = Pid::from_raw(watch.group.load(Ordering::SeqCst));
+            if rustix::process::getppid() != parent {
+                // Whoever started this worker is gone: nobody reads what it finds.
+                group.map(|group| rustix::process::kill_process_group(group, Signal::KILL));
+                kill_children();
+                std::process::exit(1);
+            }
+            let Some(group) = group else { continue };
             // The first look at a script starts its clock.
             let until = watch.deadline.load(Ordering::SeqCst);
             if until == 0 {

@@ -69,7 +69,8 @@ fn is_odd(word: &Word) -> bool {
     word.pieces.iter().enumerate().any(|(at, piece)| match &piece.kind {
         PieceKind::Literal(text) => text.contains('$'),
         PieceKind::Parameter(parameter) => {
-            let touches = word.pieces.get(at + 1).is_some_and(|next| literal(next).starts_with('{'));
+            let touches =
+                word.pieces.get(at + 1).is_some_and(|next| literal(next).starts_with(['{', '}', ',']));
             parameter.operation.is_some() || touches
         }
         PieceKind::Double(inner) => inner.iter().any(|piece| match &piece.kind {

@@ -133,6 +133,9 @@ impl Walker<'_> {
 
     /// The values of a word where nothing is split: assignments, `case`, here-strings.
     pub(crate) fn text(&mut self, state: &mut State, word: &Word) -> Vec<Text> {
+        if is_ambiguous(&word.pieces, false) {
+            self.unresolved("the shell reads this word in two ways", word.span);
+        }
         let mut ways = vec![Text::default()];
         for (at, piece) in word.pieces.iter().enumerate() {
             let mut chunks = self.chunks(state, piece);

@@ -5,7 +5,7 @@ use crate::{
     risk::RiskKind,
     span::Span,
     state::{Places, State, Value},
-    syntax::tree::{Operation, Parameter, PieceKind, Word},
+    syntax::tree::{Operation, Parameter, Piece, PieceKind, Word},
     value::{Origin, Text},
     variables,
     walk::Walker,
@@ -177,6 +177,12 @@ impl Walker<'_> {
     /// The word of `${x:-word}`. Unquoted, its own quotes would keep it from being split, which is
     /// not followed.
     fn operand(&mut self, state: &mut State, word: &Word, quoted: bool) -> Vec<Text> {
+        let several = |piece: &Piece| matches!(&piece.kind, PieceKind::Parameter(inner) if matches!(inner.name.as_str(), "@" | "*") || inner.subscript.is_some());
+        let inside =
+            |piece: &Piece| matches!(&piece.kind, PieceKind::Double(inner) if inner.iter().any(several));
+        if word.pieces.iter().any(|piece| several(piece) || inside(piece)) {
+            self.unresolved("several words inside an expansion", word.span);
+        }
         let texts = self.text(state, word);
         let plain = word.pieces.iter().all(|piece| matches!(piece.kind, PieceKind::Literal(_)));
         if quoted || plain { texts } else { vec![Text::unknown(Origin::Computed)] }

@@ -289,7 +289,10 @@ impl Walker<'_> {
                 if letters.chars().any(|letter| !"xgaApfF".contains(letter)) || prefix.starts_with('+') {
                     self.unresolved("an attribute that changes what assignments do", argument.span);
                 }
-                opaque |= letters.contains(['a', 'A']);
+                opaque |= letters.contains('a');
+                if letters.contains('A') {
+                    self.unresolved("a table of named values is not followed", argument.span);
+                }
             } else {
                 let (name, value) = match prefix.find('=') {
                     Some(at) => {
@@ -404,7 +407,11 @@ impl Walker<'_> {
         let mut rest = arguments;
         while let Some((first, after)) = rest.split_first() {
             match first.literal() {
-                Some("--" | "-") => {
+                Some("+" | "-") => {
+                    self.unresolved("an option of the shell is changed", first.span);
+                    return;
+                }
+                Some("--") => {
                     rest = after;
                     self.set_positional(state, rest);
                     return;

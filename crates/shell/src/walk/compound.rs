@@ -82,11 +82,20 @@ impl Walker<'_> {
         if let CommandKind::Simple(simple) = &command.kind {
             return self.simple(state, simple, &command.redirects, command.span);
         }
+        let before = (!command.redirects.is_empty()).then(|| state.clone());
         self.redirects(&mut state, &command.redirects);
         self.flush(command.span);
         let outcome = self.compound(state, &command.kind);
         self.flush(command.span);
-        outcome
+        match before {
+            None => outcome,
+            // A redirection that fails keeps the command from running.
+            Some(before) => {
+                let mut failure = outcome.failed().clone();
+                failure.merge(&before);
+                Outcome { success: outcome.success, failure: Some(failure) }
+            }
+        }
     }
 
     fn compound(&mut self, mut state: State, kind: &CommandKind) -> Outcome {
