@@ -86,7 +86,10 @@ impl Walker<'_> {
 /// Whether a text can only be a number.
 pub(crate) fn is_number(text: &Text) -> bool {
     text.stretches().iter().all(|stretch| match stretch {
-        Stretch::Known(known) => known.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'),
+        Stretch::Known(known) => {
+            let digits = known.strip_prefix('-').unwrap_or(known);
+            !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+        }
         Stretch::Number => true,
         _ => false,
     })

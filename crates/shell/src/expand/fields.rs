@@ -62,6 +62,8 @@ impl Fields {
                     }
                 }
                 Stretch::Unknown(origin) => return self.absorb(*origin),
+                // A file name that a pattern matched may hold blanks.
+                Stretch::Glob(_) => return self.absorb(Origin::Data),
                 other => self.current.get_or_insert_default().push(other.clone()),
             }
         }
