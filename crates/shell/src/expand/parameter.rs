@@ -184,6 +184,11 @@ impl Walker<'_> {
             self.unresolved("several words inside an expansion", word.span);
         }
         let texts = self.text(state, word);
+        let tilde = |piece: &Piece| matches!(&piece.kind, PieceKind::Literal(text) if text.contains('~'));
+        if quoted && word.pieces.iter().any(tilde) {
+            // Between quotes a tilde stays a tilde.
+            return vec![Text::unknown(Origin::Computed)];
+        }
         let plain = word.pieces.iter().all(|piece| matches!(piece.kind, PieceKind::Literal(_)));
         if quoted || plain { texts } else { vec![Text::unknown(Origin::Computed)] }
     }

@@ -19,23 +19,13 @@ pub(super) fn is_ambiguous(pieces: &[Piece], quoted: bool) -> bool {
             };
             (parameter.name == "$" && glued)
                 || is_ambiguous(word, quoted)
-                || (quoted
-                    && word
-                        .iter()
-                        .any(|piece| matches!(&piece.kind, PieceKind::Double(inner) if has_brace(inner))))
+                || (quoted && word.iter().any(|piece| matches!(piece.kind, PieceKind::Double(_))))
         }
         PieceKind::Double(inner) | PieceKind::Locale(inner) => is_ambiguous(inner, true),
         PieceKind::Command(substitution) => {
             quoted && substitution.backticks && has_quotes(&substitution.list)
         }
         _ => false,
-    })
-}
-
-fn has_brace(pieces: &[Piece]) -> bool {
-    pieces.iter().any(|piece| match &piece.kind {
-        PieceKind::Literal(text) => text.contains('{'),
-        _ => true,
     })
 }
 
