@@ -93,18 +93,19 @@ impl Text {
         }
     }
 
+    /// How much of it there is: the bytes that are known, and one for every hole.
+    pub(crate) fn len(&self) -> usize {
+        let length = |stretch: &Stretch| match stretch {
+            Stretch::Known(text) => text.len(),
+            _ => 1,
+        };
+        self.stretches.iter().map(length).sum()
+    }
+
     /// Whether there is no room for more: values that double must not fill the memory. A full
     /// text is not known any more.
     fn is_full(&mut self, more: usize) -> bool {
-        let length: usize = self
-            .stretches
-            .iter()
-            .map(|stretch| match stretch {
-                Stretch::Known(text) => text.len(),
-                _ => 1,
-            })
-            .sum();
-        if length + more <= LONGEST_TEXT && self.stretches.len() < MOST_STRETCHES {
+        if self.len() + more <= LONGEST_TEXT && self.stretches.len() < MOST_STRETCHES {
             return false;
         }
         self.stretches = vec![Stretch::Unknown(Origin::Computed)];

@@ -60,7 +60,7 @@ impl Walker<'_> {
                 self.unresolved(&format!("arithmetic on `{name}`, which may hold code"), arithmetic.span);
             }
             if assigns {
-                self.check_assignment(state, &name, None, arithmetic.span);
+                self.check_assignment(state, &name, arithmetic.span);
                 let numeric = match &value {
                     Some(Value::OneOf(values)) => values.iter().all(is_number),
                     None | Some(Value::Unset) => true,

@@ -215,11 +215,11 @@ impl Walker<'_> {
                     vec![Chunk::Split(value)]
                 }
             }
-            PieceKind::Process { output, list } => {
+            PieceKind::Process { list, .. } => {
                 if list.items.is_empty() {
                     self.unresolved("an empty process substitution", piece.span);
                 }
-                self.process_substitution(state, list, *output, piece.span);
+                self.inner(state, list, piece.span);
                 let mut path = Text::known("/dev/fd/");
                 path.push(Stretch::Plain);
                 vec![Chunk::Quoted(path)]

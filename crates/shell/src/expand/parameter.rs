@@ -124,7 +124,7 @@ impl Walker<'_> {
             Operation::Default(word) | Operation::Assign(word) => {
                 let mut others = self.operand(state, word, quoted);
                 if matches!(operation, Operation::Assign(_)) {
-                    self.check_assignment(state, &parameter.name, None, span);
+                    self.check_assignment(state, &parameter.name, span);
                     state.set(&parameter.name, Value::Unknown(Origin::Computed));
                 }
                 let Expansion::OneOf(values) = base else { return Expansion::Many(Origin::Computed) };

@@ -31,10 +31,7 @@ pub(super) fn is_ambiguous(pieces: &[Piece], quoted: bool) -> bool {
 
 /// Whether double quotes stand in a command of the list.
 fn has_quotes(list: &List) -> bool {
-    let pipelines = list.items.iter().flat_map(|item| {
-        std::iter::once(&item.chain.first).chain(item.chain.rest.iter().map(|(_, next)| next))
-    });
-    pipelines.flat_map(|pipeline| &pipeline.stages).any(|stage| match &stage.command.kind {
+    list.commands().any(|command| match &command.kind {
         CommandKind::Simple(simple) => {
             let quoted =
                 |word: &Word| word.pieces.iter().any(|piece| matches!(piece.kind, PieceKind::Double(_)));

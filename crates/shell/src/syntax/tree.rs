@@ -9,6 +9,16 @@ pub struct List {
     pub items: Vec<Item>,
 }
 
+impl List {
+    /// The commands of all its pipelines, in order; those inside of compound commands not.
+    pub fn commands(&self) -> impl Iterator<Item = &Command> {
+        let pipelines = self.items.iter().flat_map(|item| {
+            std::iter::once(&item.chain.first).chain(item.chain.rest.iter().map(|(_, pipeline)| pipeline))
+        });
+        pipelines.flat_map(|pipeline| &pipeline.stages).map(|stage| &stage.command)
+    }
+}
+
 /// One chain of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {

@@ -4,10 +4,11 @@ use std::rc::Rc;
 
 use super::{
     Outcome, Walker,
-    simple::{Lookup, is_name, is_numeric},
+    simple::{Lookup, is_name},
 };
 use crate::{
     effect::EffectKind,
+    expand::is_number,
     risk::RiskKind,
     span::Span,
     state::{Function, Places, State, Value},
@@ -128,7 +129,7 @@ impl Walker<'_> {
             word.is_some_and(|word| word.starts_with('-') || matches!(word, "=" | "==" | "!=" | "<" | ">"))
         };
         for (at, argument) in arguments.iter().enumerate() {
-            let known = argument.literal().is_some() || is_numeric(&argument.text);
+            let known = argument.literal().is_some() || is_number(&argument.text);
             let placed = arguments.len() == 1 || operator(at.checked_sub(1)) || operator(Some(at + 1));
             if argument.many || (!known && !placed) {
                 self.unresolved("a test whose operators are not known can run code", argument.span);
@@ -321,7 +322,7 @@ impl Walker<'_> {
         opaque: bool,
         span: Span,
     ) {
-        self.check_assignment(state, name, value.as_ref(), span);
+        self.check_assignment(state, name, span);
         if builtin == "export" {
             match &value {
                 Some(value) => self.effect_of_setting(name, value, span),
@@ -347,7 +348,7 @@ impl Walker<'_> {
                 Some("-v") => functions_only = false,
                 Some(name) if functions_only => state.undefine(name),
                 Some(name) if is_name(name) => {
-                    self.check_assignment(state, name, None, argument.span);
+                    self.check_assignment(state, name, argument.span);
                     // Without an option the variable goes first, and the function only if there is none.
                     if state.function(name).is_some() {
                         state.define(name, Function::Unsure);
@@ -379,13 +380,13 @@ impl Walker<'_> {
                     if name == "_" {
                         // The usual way to throw a field away; `$_` is never known anyway.
                     } else if is_name(name) {
-                        self.check_assignment(state, name, None, argument.span);
+                        self.check_assignment(state, name, argument.span);
                         state.set(name, Value::Unknown(Origin::Data));
                     } else if name.contains('[') {
                         self.unresolved("a subscript can run code", argument.span);
                     }
                 }
-                None if is_numeric(&argument.text) => {}
+                None if is_number(&argument.text) => {}
                 None if prefix.starts_with("-p") || prefix.starts_with("-t") => {}
                 None => self.unresolved("a name that is not known is assigned", argument.span),
             }

@@ -120,7 +120,7 @@ impl Walker<'_> {
             }
             CommandKind::For { name, words, body } | CommandKind::Select { name, words, body } => {
                 let values = self.loop_values(&mut state, words.as_deref());
-                self.check_assignment(&mut state, name, None, words_span(words.as_deref()));
+                self.check_assignment(&mut state, name, words_span(words.as_deref()));
                 state.set(name, values.clone());
                 self.widen(&mut state, [body]);
                 let mut start = state.clone();

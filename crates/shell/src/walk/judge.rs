@@ -2,6 +2,7 @@
 
 use super::{Walker, builtins, nested::Inner, simple::is_name};
 use crate::{
+    analysis::Part,
     effect::{EffectKind, Target},
     model::{
         Model,
@@ -69,10 +70,8 @@ impl Walker<'_> {
             known.filter_map(|(code, meaning)| Some((code.parse().ok()?, meaning.clone()))).collect()
         });
         let output = innermost.map(|model| output::foresee(model, &reading)).unwrap_or_default();
-        let part = self.part(arguments, normal, span);
-        part.hardened = hardened;
-        part.output = output;
-        part.exits = exits.unwrap_or_default();
+        let part = self.command_part(arguments, normal, span);
+        self.record(Part { hardened, output, exits: exits.unwrap_or_default(), ..part });
         if !case.inner.is_empty()
             && innermost.is_some_and(|model| !model.entry.nesting.placeholder.is_empty())
         {
@@ -81,7 +80,7 @@ impl Walker<'_> {
             self.hints.extend(words);
         }
         for inner in std::mem::take(&mut case.inner) {
-            self.inner_command(&case.state, inner, name, span);
+            self.inner_command(&case.state, inner, name);
         }
     }
 

@@ -95,16 +95,10 @@ impl Changes {
     }
 
     fn list(&mut self, list: &List, state: &State) {
-        for item in &list.items {
-            let pipelines =
-                std::iter::once(&item.chain.first).chain(item.chain.rest.iter().map(|(_, next)| next));
-            for pipeline in pipelines {
-                // Stages and background jobs are shells of their own and change nothing here, but
-                // that is worth no exception: forgetting more is always sound.
-                for stage in &pipeline.stages {
-                    self.command(&stage.command, state);
-                }
-            }
+        // Stages and background jobs are shells of their own and change nothing here, but that is
+        // worth no exception: forgetting more is always sound.
+        for command in list.commands() {
+            self.command(command, state);
         }
     }
 
@@ -307,10 +301,7 @@ pub(super) fn is_constant(condition: &List, wanted: &str) -> bool {
 
 /// Whether something in a loop can leave it, as far as its first words tell.
 pub(super) fn leaves(list: &List) -> bool {
-    let pipelines = list.items.iter().flat_map(|item| {
-        std::iter::once(&item.chain.first).chain(item.chain.rest.iter().map(|(_, pipeline)| pipeline))
-    });
-    pipelines.flat_map(|pipeline| &pipeline.stages).any(|stage| match &stage.command.kind {
+    list.commands().any(|command| match &command.kind {
         CommandKind::Simple(simple) => {
             let name = simple.words.first().and_then(literal).unwrap_or_default();
             matches!(name.as_str(), "break" | "return" | "exit" | "exec")

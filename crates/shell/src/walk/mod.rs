@@ -243,14 +243,7 @@ impl<'s> Walker<'s> {
 
     /// Text taken from a variable; a text that is used over and over must not cost without end.
     pub(crate) fn copied(&mut self, texts: Vec<Text>, span: Span) -> Vec<Text> {
-        let bytes: usize = texts
-            .iter()
-            .flat_map(Text::stretches)
-            .map(|stretch| match stretch {
-                Stretch::Known(text) => text.len(),
-                _ => 1,
-            })
-            .sum();
+        let bytes: usize = texts.iter().map(Text::len).sum();
         match self.run.copies_left.checked_sub(bytes) {
             Some(left) => {
                 self.run.copies_left = left;
@@ -266,18 +259,23 @@ impl<'s> Walker<'s> {
     /// Effects that no command took become a part of their own.
     fn flush(&mut self, span: Span) {
         if !self.pending.is_empty() {
-            let effects = std::mem::take(&mut self.pending);
-            self.record(Part {
-                span: self.at(span),
-                argv: Vec::new(),
-                normal: Vec::new(),
-                via: self.via.clone(),
-                depth: self.depth,
-                effects,
-                hardened: false,
-                output: Output::Text,
-                exits: Vec::new(),
-            });
+            let part = self.build(&[], Vec::new(), span);
+            self.record(part);
+        }
+    }
+
+    /// A part with the effects gathered so far.
+    fn build(&mut self, arguments: &[Argument], normal: Vec<String>, span: Span) -> Part {
+        Part {
+            span: self.at(span),
+            argv: arguments.to_vec(),
+            normal,
+            via: self.via.clone(),
+            depth: self.depth,
+            effects: std::mem::take(&mut self.pending),
+            hardened: false,
+            output: Output::Text,
+            exits: Vec::new(),
         }
     }
 
@@ -376,11 +374,8 @@ impl<'s> Walker<'s> {
         }
     }
 
-    pub(crate) fn process_substitution(&mut self, state: &State, list: &List, _output: bool, span: Span) {
-        self.inner(state, list, span);
-    }
-
-    fn inner(&mut self, state: &State, list: &List, span: Span) {
+    /// The commands of a command or process substitution.
+    pub(crate) fn inner(&mut self, state: &State, list: &List, span: Span) {
         if is_reread(list) {
             self.unresolved("a here-document in a substitution with other commands", span);
         }
@@ -472,11 +467,7 @@ fn is_reread(list: &List) -> bool {
     let document = |command: &Command| {
         command.redirects.iter().any(|redirect| matches!(redirect.target, RedirectTarget::HereDocument(_)))
     };
-    let pipelines = list.items.iter().flat_map(|item| {
-        std::iter::once(&item.chain.first).chain(item.chain.rest.iter().map(|(_, pipeline)| pipeline))
-    });
-    let commands: Vec<&Command> =
-        pipelines.flat_map(|pipeline| &pipeline.stages).map(|stage| &stage.command).collect();
+    let commands: Vec<&Command> = list.commands().collect();
     commands.len() > 1 && commands.iter().any(|command| document(command))
 }
 

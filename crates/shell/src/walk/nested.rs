@@ -4,7 +4,10 @@ use super::{Outcome, Walker, judge::Case, simple::Lookup};
 use crate::{
     analysis::{InPlaceEdit, Via},
     effect::{EffectKind, Target},
-    model::{argv::Reading, token::Kind},
+    model::{
+        argv::{Given, Reading},
+        token::Kind,
+    },
     risk::RiskKind,
     scripts::{self, FindingKind, ScriptEffects},
     span::Span,
@@ -30,28 +33,20 @@ impl Inner {
     pub(super) fn command(reading: &Reading<'_>, command: &[Argument], start: String) -> Self {
         let nesting = reading.models.last().map(|model| &model.entry.nesting);
         let Some(nesting) = nesting else { return Self::Command(command.to_vec()) };
-        let replaced = reading.options.iter().find(|given| {
-            given
-                .option
-                .names
-                .iter()
-                .any(|name| nesting.replace.split_whitespace().any(|option| option == name))
-        });
+        let replaces = |given: &&Given<'_>| {
+            let named = |name: &String| nesting.replace.split_whitespace().any(|option| option == name);
+            given.option.names.iter().any(named)
+        };
+        let mut replacing = reading.options.iter().filter(replaces);
+        let replaced = replacing.next();
         let placeholder = match replaced {
             Some(given) => given.values.first().map_or(Some("{}"), |(_, value)| value.literal()),
             None => Some(nesting.placeholder.as_str()),
         };
         let span = command.first().map(|first| first.span).unwrap_or_default();
         // Replacing and batching exclude each other, and the later one wins: neither is followed.
-        let replacing = reading.options.iter().filter(|given| {
-            given
-                .option
-                .names
-                .iter()
-                .any(|name| nesting.replace.split_whitespace().any(|option| option == name))
-        });
-        let muddled =
-            replaced.is_some() && (replacing.count() > 1 || BATCHING.iter().any(|name| reading.gave(name)));
+        let muddled = replaced.is_some()
+            && (replacing.next().is_some() || BATCHING.iter().any(|name| reading.gave(name)));
         let Some(placeholder) =
             placeholder.filter(|text| !muddled && (replaced.is_none() || !text.is_empty()))
         else {
@@ -116,7 +111,7 @@ fn fill(argument: &Argument, placeholder: &str, start: &str) -> Argument {
 }
 
 impl Walker<'_> {
-    pub(super) fn inner_command(&mut self, state: &State, inner: Inner, program: &str, span: Span) {
+    pub(super) fn inner_command(&mut self, state: &State, inner: Inner, program: &str) {
         match inner {
             Inner::Command(command) => {
                 let span = command.iter().fold(None, |all: Option<Span>, argument| {
@@ -128,10 +123,7 @@ impl Walker<'_> {
                     walker.dispatch(state.clone(), &command, Lookup::Program, span)
                 });
             }
-            Inner::Shell(code, positional) => {
-                let _ = span;
-                self.shell_code(state, &code, positional, program);
-            }
+            Inner::Shell(code, positional) => self.shell_code(state, &code, positional, program),
         }
     }
 

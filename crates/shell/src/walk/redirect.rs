@@ -14,7 +14,7 @@ impl Walker<'_> {
     pub(super) fn redirects(&mut self, state: &mut State, redirects: &[Redirect]) {
         for redirect in redirects {
             if let Some(Descriptor::Variable(name)) = &redirect.descriptor {
-                self.check_assignment(state, name, None, redirect.span);
+                self.check_assignment(state, name, redirect.span);
                 state.set(name, Value::Unknown(Origin::Computed));
             }
             match &redirect.target {

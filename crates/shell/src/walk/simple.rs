@@ -2,9 +2,9 @@
 
 use super::{Outcome, Walker, loops::literal};
 use crate::{
-    analysis::{Output, Part},
+    analysis::Part,
     effect::EffectKind,
-    expand, model,
+    model,
     risk::RiskKind,
     span::Span,
     state::{Function, State, Value},
@@ -149,11 +149,7 @@ impl Walker<'_> {
             }
             AssignedValue::Array(words) => self.array(state, words),
         };
-        let only = match &value {
-            Value::OneOf(texts) => texts.first().filter(|_| texts.len() == 1).cloned(),
-            _ => None,
-        };
-        self.check_assignment(state, &assignment.name, only.as_ref(), assignment.span);
+        self.check_assignment(state, &assignment.name, assignment.span);
         // A plain assignment to an array changes its first element only.
         let within = matches!(state.variable(&assignment.name), Some(Value::Array(_)));
         let scalar = matches!(assignment.value, AssignedValue::Scalar(_));
@@ -194,13 +190,7 @@ impl Walker<'_> {
     }
 
     /// Notes what setting a variable of the shell can do to later commands.
-    pub(crate) fn check_assignment(
-        &mut self,
-        state: &mut State,
-        name: &str,
-        _value: Option<&Text>,
-        span: Span,
-    ) {
+    pub(crate) fn check_assignment(&mut self, state: &mut State, name: &str, span: Span) {
         if name == "IFS" {
             state.split_changed = true;
             self.risk(RiskKind::IfsInjection, "IFS is changed", span);
@@ -338,37 +328,23 @@ impl Walker<'_> {
     }
 
     /// Records a part with the effects gathered so far.
-    pub(super) fn part(&mut self, arguments: &[Argument], normal: Vec<String>, span: Span) -> &mut Part {
-        let effects = std::mem::take(&mut self.pending);
-        for argument in arguments {
-            self.note_words(&argument.text);
-        }
-        let harmful = !effects.iter().all(|effect| effect.kind.is_read());
+    pub(super) fn part(&mut self, arguments: &[Argument], normal: Vec<String>, span: Span) {
+        let part = self.command_part(arguments, normal, span);
+        self.record(part);
+    }
+
+    /// A part of a command, its words remembered and its spelling looked at.
+    pub(super) fn command_part(&mut self, arguments: &[Argument], normal: Vec<String>, span: Span) -> Part {
+        let part = self.build(arguments, normal, span);
         for (at, argument) in arguments.iter().enumerate() {
+            self.note_words(&argument.text);
             let speaks = at == 0 || argument.text.prefix().starts_with('-');
-            if harmful && argument.disguised && speaks {
+            if argument.disguised && speaks && !part.only_reads() {
                 let detail = format!("`{}` is spelt so that it does not show", argument.shown());
                 self.risk(RiskKind::ObfuscatedFlags, &detail, argument.span);
             }
         }
-        let part = Part {
-            span: self.at(span),
-            argv: arguments.to_vec(),
-            normal,
-            via: self.via.clone(),
-            depth: self.depth,
-            effects,
-            hardened: false,
-            output: Output::Text,
-            exits: Vec::new(),
-        };
-        self.record(part);
-        // A full list keeps its last part; touching that one is harmless, the text is unresolved.
-        if self.parts.is_empty() {
-            self.run.exhausted = true;
-        }
-        let last = self.parts.len().saturating_sub(1);
-        &mut self.parts[last]
+        part
     }
 }
 
@@ -392,9 +368,4 @@ fn is_assignment(word: &Word) -> bool {
 pub(super) fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
-/// Whether a text is known to be some number.
-pub(super) fn is_numeric(text: &Text) -> bool {
-    expand::is_number(text)
 }
