@@ -17,6 +17,7 @@
 
 mod command;
 mod decide;
+mod diagnostic;
 mod mode;
 mod patterns;
 mod policy;
@@ -26,6 +27,7 @@ pub mod sensitive;
 
 pub use command::{CommandPlace, CommandUse};
 pub use decide::{Behavior, By, Check, Decision, Risk, Suggestion, decide};
+pub use diagnostic::{Diagnostic, Weight};
 pub use gripper_shell::hidden::visible;
 pub use mode::{Mode, UnknownMode};
 pub use policy::{Deceptive, Flags, Policy, Rules, SourcedRule};

@@ -85,6 +85,12 @@ pub struct Policy {
     pub rules: Rules,
     /// The directories calls may work in; the first is the one the session started in.
     pub directories: Vec<PathBuf>,
+    /// The project's own folder: where rules that begin with `/` start.
+    pub root: PathBuf,
+    /// The person's home: where rules that begin with `~/` start.
+    pub home: PathBuf,
+    /// Whether the person vouches for the folder. If not, its allow rules do not count.
+    pub trusted: bool,
     /// Facts about this run.
     pub flags: Flags,
 }
@@ -92,11 +98,15 @@ pub struct Policy {
 impl Policy {
     /// A policy without rules, in default mode, for one working directory.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
+        let directory = directory.into();
         Self {
+            root: directory.clone(),
+            home: PathBuf::from("/"),
+            trusted: true,
             mode: Mode::Default,
             mode_before_plan: None,
             rules: Rules::default(),
-            directories: vec![directory.into()],
+            directories: vec![directory],
             flags: Flags::default(),
         }
     }
