@@ -2,10 +2,14 @@
 
 use std::path::PathBuf;
 
-use gripper_shell::{Analysis, Surroundings, Target, Verdict, analyze};
+use gripper_shell::{Analysis, EffectKind, Surroundings, Target, Verdict, analyze};
 use serde::Serialize;
+use serde_json::Value;
 
-use crate::{PathUse, Policy, Request, Subject, sensitive};
+use crate::{
+    PathUse, Policy, Request, Subject, sensitive,
+    tools::{self, Kind},
+};
 
 /// More paths than this in one command are not looked at one by one: the command is asked about.
 const MOST_PATHS: usize = 512;
@@ -37,27 +41,35 @@ pub struct CommandPlace<'a> {
 impl<'a> Request<'a> {
     /// A request to run a command line with `tool`.
     pub fn command(tool: &'a str, text: &str, policy: &Policy, place: CommandPlace<'_>) -> Self {
+        let index = policy.index();
+        let own = &index.own;
         let surroundings = Surroundings {
             cwd: place.cwd.to_owned(),
             home: place.home.to_owned(),
             roots: policy.directories.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
-            sensitive: &|path| sensitive::is_secret(path) || sensitive::is_steering(path),
+            sensitive: &|path| own.is_secret(path) || sensitive::is_steering(path),
         };
         let analysis = analyze(text, &surroundings);
         let summary = analysis.summary(&surroundings);
         let mut paths: Vec<Subject> = Vec::new();
-        let lists = analysis.lists();
-        for (targets, write, names_only) in
-            [(lists, false, true), (analysis.reads(), false, false), (analysis.writes(), true, false)]
-        {
-            for target in targets {
-                let written = match target {
-                    Target::Path(path) => path.clone(),
-                    Target::Pattern(pattern) => base(pattern).to_owned(),
-                    Target::Unknown => continue,
-                };
-                let real = (place.real)(&written);
-                paths.push(Subject::Path(PathUse { written: written.into(), real, write, names_only }));
+        for effect in analysis.effects() {
+            let (target, write, names_only, whole_folder) = match &effect.kind {
+                EffectKind::List(target) => (target, false, true, false),
+                EffectKind::Read(target) => (target, false, false, false),
+                EffectKind::Write(target) => (target, true, false, false),
+                EffectKind::Delete(target) => (target, true, false, true),
+                _ => continue,
+            };
+            let (written, pattern) = match target {
+                Target::Path(path) => (path.as_str(), None),
+                Target::Pattern(pattern) => (base(pattern), Some(pattern.clone())),
+                Target::Unknown => continue,
+            };
+            let real = (place.real)(written);
+            let path = PathUse { names_only, whole_folder, pattern, ..PathUse::new(written, real, write) };
+            let path = Subject::Path(path);
+            if paths.len() <= MOST_PATHS && !paths.contains(&path) {
+                paths.push(path);
             }
         }
         let read_only = analysis.verdict() != Verdict::NotReadOnly && paths.len() <= MOST_PATHS;
@@ -67,6 +79,45 @@ impl<'a> Request<'a> {
         Self { subjects, read_only, ..Self::new(tool) }
     }
 
+    /// A request as any tool of the rule language would make it from its input, for explaining
+    /// calls without running them. `None` when the input lacks what the tool is about.
+    pub fn from_input(
+        tool: &'a str,
+        input: &'a Value,
+        policy: &Policy,
+        place: CommandPlace<'_>,
+    ) -> Option<Self> {
+        let Some(known) = tools::known(tool) else {
+            return Some(Self { input: Some(input), ..Self::new(tool) });
+        };
+        let text = input.get(&known.input).and_then(Value::as_str);
+        let optional = matches!(tool, "Grep" | "Glob");
+        let mut request = match (known.kind, text) {
+            (Kind::Plain, _) => Self::new(tool),
+            (Kind::Command, text) => Self::command(tool, text?, policy, place),
+            (kind @ (Kind::Read | Kind::Edit), text) => {
+                let text = if optional { text.unwrap_or(".") } else { text? };
+                let text = match text.strip_prefix("~/") {
+                    Some(below) => format!("{}/{below}", place.home),
+                    None => text.to_owned(),
+                };
+                let written = tidy(place.cwd, &text);
+                let real = (place.real)(&written);
+                let edit = kind == Kind::Edit;
+                let path = Subject::Path(PathUse::new(written, real, edit));
+                Self { subjects: vec![path], read_only: !edit, edits_files: edit, ..Self::new(tool) }
+            }
+            (Kind::Domain, text) => {
+                Self { subjects: vec![Subject::Url(text?.to_owned())], ..Self::new(tool) }
+            }
+            (Kind::Agent | Kind::Skill, text) => {
+                Self { subjects: vec![Subject::Name(text?.to_owned())], ..Self::new(tool) }
+            }
+        };
+        request.input = Some(input);
+        Some(request)
+    }
+
     /// The command line among the subjects.
     pub fn command_use(&self) -> Option<&CommandUse> {
         self.subjects.iter().find_map(|subject| match subject {
@@ -74,6 +125,22 @@ impl<'a> Request<'a> {
             _ => None,
         })
     }
+}
+
+/// Absolute, with `.` and `..` taken out by spelling.
+fn tidy(cwd: &str, path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    let base = if path.starts_with('/') { "" } else { cwd };
+    for part in base.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            other => parts.push(other),
+        }
+    }
+    format!("/{}", parts.join("/"))
 }
 
 /// The folder in which a pattern starts to match.

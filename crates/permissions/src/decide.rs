@@ -1,13 +1,17 @@
 //! The decision, step by step. Each step either settles the call or passes it on; the order is
 //! the promise: a deny can never be lifted, an ask never lowered, and only then may things be allowed.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
-use gripper_shell::{Phase, RiskKind, Target, Verdict, hidden};
+use gripper_shell::{EffectKind, RiskKind, hidden};
 use serde::Serialize;
 
 use crate::{
-    Deceptive, HookOpinion, Mode, Opinion, Policy, Request, RuleList, SourcedRule, Subject, sensitive,
+    Deceptive, HookOpinion, Mode, Opinion, Policy, Request, RuleList, SourcedRule, checks,
+    cover::{Cover, Coverage},
+    index::Index,
+    rule::Fit,
+    suggest,
 };
 
 /// Allow, ask or deny.
@@ -28,6 +32,22 @@ pub enum Behavior {
 pub enum Check {
     /// Characters that deceive a reader in a command.
     HiddenCharacters,
+    /// A path that nothing may write.
+    ProtectedPath,
+    /// The removal of a folder that everything depends on.
+    CriticalRemoval,
+    /// A write that leaves the working directories through a link.
+    EscapingLink,
+    /// A URL that may not be fetched.
+    BadUrl,
+    /// A URL that leads to this machine, its network or an odd port.
+    DoubtfulUrl,
+    /// Data that looks secret would leave the machine.
+    Exfiltration,
+    /// A redirection outside the working directories.
+    Redirection,
+    /// A rule might forbid what is decided only while it runs.
+    PerhapsForbidden,
     /// A command whose text hides what it does.
     DeceptiveCommand,
     /// The tool talks to a person.
@@ -82,6 +102,11 @@ pub struct Suggestion {
     pub list: RuleList,
     /// The rule's text.
     pub rule: String,
+    /// Further rules that are needed beside it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<String>,
+    /// What else it would allow.
+    pub reach: String,
 }
 
 /// The answer, and everything needed to explain it.
@@ -89,6 +114,8 @@ pub struct Suggestion {
 pub struct Decision {
     /// Allow, ask or deny.
     pub behavior: Behavior,
+    /// The step of the order above that settled it, from 1.
+    pub step: u8,
     /// One line for people and models.
     pub reason: Cow<'static, str>,
     /// What produced it.
@@ -102,23 +129,236 @@ pub struct Decision {
 }
 
 impl Decision {
-    fn new(behavior: Behavior, by: By, reason: impl Into<Cow<'static, str>>) -> Self {
-        Self { behavior, reason: reason.into(), by, risks: Vec::new(), suggestions: Vec::new() }
+    pub(crate) fn new(behavior: Behavior, by: By, reason: impl Into<Cow<'static, str>>) -> Self {
+        Self { behavior, step: 0, reason: reason.into(), by, risks: Vec::new(), suggestions: Vec::new() }
     }
 }
 
+type Step = fn(&Judge<'_, '_>) -> Option<Decision>;
+
 /// Decides about one call. Pure: the same policy and request always give the same decision.
 pub fn decide(policy: &Policy, request: &Request<'_>) -> Decision {
-    let decision = denied_by_rule(policy, request)
-        .or_else(|| failed_check(policy, request))
-        .or_else(|| hook_denial(request))
-        .or_else(|| plan_mode(policy, request))
-        .or_else(|| firm_ask(policy, request))
-        .or_else(|| bypass(policy))
-        .or_else(|| allowed_by_rule_or_hook(policy, request))
-        .or_else(|| tool_opinion(policy, request))
-        .unwrap_or_else(|| unsettled(request));
+    let judge = Judge { policy, request, index: policy.index() };
+    let steps: [Step; 9] = [
+        |judge| judge.denied_by_rule(),
+        |judge| judge.failed_check(),
+        |judge| judge.hook_denial(),
+        |judge| judge.plan_mode(),
+        |judge| judge.firm_ask(),
+        |judge| judge.bypass(),
+        |judge| judge.allowed_by_rule_or_hook(),
+        |judge| judge.tool_opinion(),
+        |judge| judge.unsettled(),
+    ];
+    let settled =
+        steps.iter().zip(1..).find_map(|(step, number)| Some(Decision { step: number, ..step(&judge)? }));
+    // The last step always settles it; were it not so, the answer would be no.
+    let decision = settled
+        .unwrap_or_else(|| Decision::new(Behavior::Deny, By::Check(Check::Unsettled), "nothing settled it"));
     never_ask(policy, with_risks(decision, request))
+}
+
+/// One call and the policy it is judged by.
+pub(crate) struct Judge<'a, 'r> {
+    pub policy: &'a Policy,
+    pub request: &'a Request<'r>,
+    pub index: Arc<Index>,
+}
+
+impl Judge<'_, '_> {
+    /// Step 1: deny rules, never lifted by anything.
+    fn denied_by_rule(&self) -> Option<Decision> {
+        match self.index.list(RuleList::Deny).strikes(self.request)? {
+            (Fit::Yes, rule) => Some(rule_decision(Behavior::Deny, RuleList::Deny, rule)),
+            _ => None,
+        }
+    }
+
+    /// Step 2: hard checks.
+    fn failed_check(&self) -> Option<Decision> {
+        if let Opinion::Deny(reason) = &self.request.opinion {
+            return Some(Decision::new(Behavior::Deny, By::Tool, reason.clone()));
+        }
+        let deceptive = self.policy.flags.deceptive == Deceptive::Deny;
+        checks::hidden(self.request)
+            .or_else(|| checks::protected(self.policy, self.request))
+            .or_else(|| checks::critical_removal(self.policy, self.request))
+            .or_else(|| deceptive.then(|| checks::deceptive(self.request, Behavior::Deny)).flatten())
+            .or_else(|| checks::bad_url(self.request))
+    }
+
+    /// Step 3: a hook that denies.
+    fn hook_denial(&self) -> Option<Decision> {
+        let Some(HookOpinion::Deny(reason)) = &self.request.hook else { return None };
+        Some(Decision::new(Behavior::Deny, By::Hook, format!("a hook denied it: {reason}")))
+    }
+
+    /// Step 4: plan mode, which only leaving it can lift. It comes before the asks: were it behind
+    /// them, an ask rule or a hook that asks would turn its no into a question.
+    fn plan_mode(&self) -> Option<Decision> {
+        let request = self.request;
+        (self.policy.mode == Mode::Plan && !request.read_only && !request.needs_person).then(|| {
+            let reason = format!(
+                "plan mode: {} could change something, and only reading is allowed until the plan is accepted",
+                request.tool
+            );
+            Decision::new(Behavior::Deny, By::Mode(Mode::Plan), reason)
+        })
+    }
+
+    /// Step 5: asks that nothing may lower.
+    fn firm_ask(&self) -> Option<Decision> {
+        let request = self.request;
+        if let Some(HookOpinion::Ask(reason)) = &request.hook {
+            return Some(Decision::new(Behavior::Ask, By::Hook, format!("a hook wants it asked: {reason}")));
+        }
+        if let Some((_, rule)) = self.index.list(RuleList::Ask).strikes(request) {
+            return Some(rule_decision(Behavior::Ask, RuleList::Ask, rule));
+        }
+        if let Some((_, rule)) = self.index.list(RuleList::Deny).strikes(request) {
+            let reason = format!("it may be what the deny rule {} ({}) is about", rule.rule, rule.source);
+            return Some(Decision::new(Behavior::Ask, By::Check(Check::PerhapsForbidden), reason));
+        }
+        if let Some(decision) = checks::deceptive(request, Behavior::Ask) {
+            return Some(decision);
+        }
+        if let Opinion::Ask { reason, firm: true } = &request.opinion {
+            return Some(Decision::new(Behavior::Ask, By::Tool, reason.clone()));
+        }
+        if request.needs_person {
+            let reason = format!("{} is a question to a person", request.tool);
+            return Some(Decision::new(Behavior::Ask, By::Check(Check::NeedsPerson), reason));
+        }
+        let found = checks::sensitive_path(&self.index, request)
+            .or_else(|| checks::redirection(self.policy, request))
+            .or_else(|| checks::exfiltration(&self.index, request))
+            .or_else(|| checks::doubtful_url(&self.index, request))?;
+        Some(self.with_suggestions(found))
+    }
+
+    /// Step 6: bypass, where it is available.
+    fn bypass(&self) -> Option<Decision> {
+        let active = self.policy.mode == Mode::BypassPermissions && !self.policy.flags.bypass_unavailable;
+        active.then(|| {
+            Decision::new(Behavior::Allow, By::Mode(Mode::BypassPermissions), "permissions are bypassed")
+        })
+    }
+
+    /// Step 7: allow rules that cover the whole call, or a hook's yes.
+    fn allowed_by_rule_or_hook(&self) -> Option<Decision> {
+        if let Some(rule) = self.allow_rule() {
+            return Some(rule_decision(Behavior::Allow, RuleList::Allow, &rule));
+        }
+        match &self.request.hook {
+            Some(HookOpinion::Allow(reason)) => {
+                Some(Decision::new(Behavior::Allow, By::Hook, format!("a hook allowed it: {reason}")))
+            }
+            _ => None,
+        }
+    }
+
+    fn allow_rule(&self) -> Option<SourcedRule> {
+        let list = self.index.list(RuleList::Allow);
+        if let Some(command) = self.request.command_use() {
+            return match Coverage::new(self.policy, &self.index, self.request, command).look() {
+                Cover::Whole(rule) => rule.cloned(),
+                Cover::Lacking(_) => None,
+            };
+        }
+        if let Some(rule) = list.allows_call(self.request) {
+            return Some(rule.clone());
+        }
+        let mut paths = self.request.paths().peekable();
+        paths.peek()?;
+        let covering: Option<Vec<&SourcedRule>> = paths.map(|path| list.allows_path(path)).collect();
+        // A tool that does more with its paths than reading and changing them needs its own rule.
+        let only_files = self.request.read_only || self.request.edits_files;
+        covering.filter(|_| only_files)?.into_iter().next().cloned()
+    }
+
+    /// Step 8: what the tool declares about itself.
+    fn tool_opinion(&self) -> Option<Decision> {
+        let (policy, request) = (self.policy, self.request);
+        match &request.opinion {
+            Opinion::Allow(reason) => return Some(Decision::new(Behavior::Allow, By::Tool, reason.clone())),
+            Opinion::Ask { reason, .. } => {
+                return Some(self.with_suggestions(Decision::new(Behavior::Ask, By::Tool, reason.clone())));
+            }
+            Opinion::None | Opinion::Deny(_) => {}
+        }
+        if let Some(decision) = checks::open_reads(policy, request) {
+            return Some(self.with_suggestions(decision));
+        }
+        if let Some(outside) = checks::first_outside(policy, request) {
+            let reason = format!("{} is outside the working directories", hidden::visible(&outside));
+            let by = By::Check(Check::OutsideDirectories);
+            return Some(self.with_suggestions(Decision::new(Behavior::Ask, by, reason)));
+        }
+        let risky = request.command_use().is_some_and(|command| !command.analysis.risks().is_empty());
+        if request.read_only && !risky {
+            let reason = if request.subjects.is_empty() {
+                "changes nothing outside the session"
+            } else {
+                "only reads, inside the working directories"
+            };
+            return Some(Decision::new(Behavior::Allow, By::Tool, reason));
+        }
+        self.accepted_edits().or_else(|| self.network_read())
+    }
+
+    fn accepted_edits(&self) -> Option<Decision> {
+        let (policy, request) = (self.policy, self.request);
+        if policy.mode != Mode::AcceptEdits {
+            return None;
+        }
+        let accepted = match request.command_use() {
+            Some(command) => {
+                let cover = Coverage::new(policy, &self.index, request, command).look();
+                matches!(cover, Cover::Whole(_)) && !command.analysis.parts().is_empty()
+            }
+            // An edit without a known path is not inside anything, so it is not waved through.
+            None => request.edits_files && !request.subjects.is_empty(),
+        };
+        accepted.then(|| {
+            let by = By::Mode(Mode::AcceptEdits);
+            Decision::new(Behavior::Allow, by, "edits inside the working directories are accepted")
+        })
+    }
+
+    /// Commands that only query the network, where that is allowed.
+    fn network_read(&self) -> Option<Decision> {
+        let analysis = &self.request.command_use()?.analysis;
+        let queries =
+            |kind: &EffectKind| kind.is_read() || matches!(kind, EffectKind::Network { sends: false, .. });
+        let only = analysis.unresolved().is_empty()
+            && analysis.confined().is_empty()
+            && analysis.risks().is_empty()
+            && analysis.effects().all(|effect| queries(&effect.kind));
+        (self.policy.flags.network_reads && only).then(|| {
+            Decision::new(
+                Behavior::Allow,
+                By::Tool,
+                "only queries the network, which permissions.networkReads allows",
+            )
+        })
+    }
+
+    /// Step 9: what is left.
+    fn unsettled(&self) -> Option<Decision> {
+        let reason = match self.request.command_use() {
+            Some(command) => format!("no rule allows it: {}", hidden::visible(&command.summary)),
+            None => format!("no rule allows {}", self.request.tool),
+        };
+        let by =
+            if self.policy.mode == Mode::Auto { By::Mode(Mode::Auto) } else { By::Check(Check::Unsettled) };
+        Some(self.with_suggestions(Decision::new(Behavior::Ask, by, reason)))
+    }
+
+    /// An ask, with the rules that would have made it needless.
+    fn with_suggestions(&self, mut decision: Decision) -> Decision {
+        decision.suggestions = suggest::rules(self);
+        decision
+    }
 }
 
 /// The risks of a command go with every decision about it.
@@ -139,194 +379,6 @@ fn rule_decision(behavior: Behavior, list: RuleList, rule: &SourcedRule) -> Deci
     Decision::new(behavior, By::Rule { list, rule: rule.clone() }, reason)
 }
 
-/// Step 1: deny rules, never lifted by anything.
-fn denied_by_rule(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
-    let rule = policy.rules.covering(RuleList::Deny, request.tool)?;
-    Some(rule_decision(Behavior::Deny, RuleList::Deny, rule))
-}
-
-/// Step 2: hard checks.
-fn failed_check(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
-    if let Opinion::Deny(reason) = &request.opinion {
-        return Some(Decision::new(Behavior::Deny, By::Tool, reason.clone()));
-    }
-    for subject in &request.subjects {
-        let Subject::Command(command) = subject else { continue };
-        if let Some(found) = hidden::find(&command.text).first() {
-            let detail = format!("{} at byte {} of the command", found.name(), found.at);
-            let mut decision = Decision::new(
-                Behavior::Deny,
-                By::Check(Check::HiddenCharacters),
-                format!("the command hides a {detail}: write it without hidden characters"),
-            );
-            decision.risks.push(Risk { name: "hidden_characters".into(), detail });
-            return Some(decision);
-        }
-        if policy.flags.deceptive == Deceptive::Deny {
-            return deceptive(request, Behavior::Deny);
-        }
-    }
-    None
-}
-
-/// A command whose text hides what it does should be written plainly before anybody judges it.
-fn deceptive(request: &Request<'_>, behavior: Behavior) -> Option<Decision> {
-    let command = request.command_use()?;
-    let risk = command.analysis.risks().iter().find(|risk| risk.kind.phase() == Phase::Allow)?;
-    let reason = format!("{}: {}; {}", risk.kind, risk.detail, risk.kind.advice());
-    Some(Decision::new(behavior, By::Check(Check::DeceptiveCommand), hidden::visible(&reason).into_owned()))
-}
-
-/// Step 3: a hook that denies.
-fn hook_denial(request: &Request<'_>) -> Option<Decision> {
-    let Some(HookOpinion::Deny(reason)) = &request.hook else { return None };
-    Some(Decision::new(Behavior::Deny, By::Hook, format!("a hook denied it: {reason}")))
-}
-
-/// Step 4: plan mode, which only leaving it can lift. It comes before the asks: were it behind
-/// them, an ask rule or a hook that asks would turn its no into a question.
-fn plan_mode(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
-    (policy.mode == Mode::Plan && !request.read_only && !request.needs_person).then(|| {
-        let reason = format!(
-            "plan mode: {} could change something, and only reading is allowed until the plan is accepted",
-            request.tool
-        );
-        Decision::new(Behavior::Deny, By::Mode(Mode::Plan), reason)
-    })
-}
-
-/// Step 5: asks that nothing may lower.
-fn firm_ask(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
-    if let Some(HookOpinion::Ask(reason)) = &request.hook {
-        return Some(Decision::new(Behavior::Ask, By::Hook, format!("a hook wants it asked: {reason}")));
-    }
-    if let Some(rule) = policy.rules.covering(RuleList::Ask, request.tool) {
-        return Some(rule_decision(Behavior::Ask, RuleList::Ask, rule));
-    }
-    if let Some(decision) = deceptive(request, Behavior::Ask) {
-        return Some(decision);
-    }
-    if let Opinion::Ask { reason, firm: true } = &request.opinion {
-        return Some(Decision::new(Behavior::Ask, By::Tool, reason.clone()));
-    }
-    request.needs_person.then(|| {
-        let reason = format!("{} is a question to a person", request.tool);
-        Decision::new(Behavior::Ask, By::Check(Check::NeedsPerson), reason)
-    })
-}
-
-/// Step 6: bypass, where it is available.
-fn bypass(policy: &Policy) -> Option<Decision> {
-    let active = policy.mode == Mode::BypassPermissions && !policy.flags.bypass_unavailable;
-    active.then(|| {
-        Decision::new(Behavior::Allow, By::Mode(Mode::BypassPermissions), "permissions are bypassed")
-    })
-}
-
-/// Step 7: an allow rule or a hook's yes.
-fn allowed_by_rule_or_hook(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
-    if let Some(rule) = policy.rules.covering(RuleList::Allow, request.tool) {
-        return Some(rule_decision(Behavior::Allow, RuleList::Allow, rule));
-    }
-    match &request.hook {
-        Some(HookOpinion::Allow(reason)) => {
-            Some(Decision::new(Behavior::Allow, By::Hook, format!("a hook allowed it: {reason}")))
-        }
-        _ => None,
-    }
-}
-
-/// Step 8: what the tool declares about itself.
-fn tool_opinion(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
-    match &request.opinion {
-        Opinion::Allow(reason) => return Some(Decision::new(Behavior::Allow, By::Tool, reason.clone())),
-        Opinion::Ask { reason, .. } => return Some(ask(request, By::Tool, reason.clone())),
-        Opinion::None | Opinion::Deny(_) => {}
-    }
-    if let Some(decision) = secret(request).or_else(|| open_reads(policy, request)) {
-        return Some(decision);
-    }
-    if let Some(outside) = first_outside(policy, request) {
-        let reason = format!("{} is outside the working directories", hidden::visible(&outside));
-        return Some(ask(request, By::Check(Check::OutsideDirectories), reason));
-    }
-    let risky = request.command_use().is_some_and(|command| !command.analysis.risks().is_empty());
-    if request.read_only && !risky {
-        let reason = if request.subjects.is_empty() {
-            "changes nothing outside the session"
-        } else {
-            "only reads, inside the working directories"
-        };
-        return Some(Decision::new(Behavior::Allow, By::Tool, reason));
-    }
-    // An edit without a known path is not inside anything, so it is not waved through.
-    let accepted = policy.mode == Mode::AcceptEdits && request.edits_files && !request.subjects.is_empty();
-    accepted.then(|| {
-        Decision::new(
-            Behavior::Allow,
-            By::Mode(Mode::AcceptEdits),
-            "edits inside the working directories are accepted",
-        )
-    })
-}
-
-/// A path that holds secrets, as written or as it resolves.
-fn secret(request: &Request<'_>) -> Option<Decision> {
-    let path = request.subjects.iter().find_map(|subject| match subject {
-        Subject::Path(path) if !path.names_only => {
-            [&path.written, &path.real].into_iter().find(|path| sensitive::is_secret(&path.to_string_lossy()))
-        }
-        _ => None,
-    })?;
-    let reason = format!("{} may hold secrets", hidden::visible(&path.to_string_lossy()));
-    Some(ask(request, By::Check(Check::SensitivePath), reason))
-}
-
-/// A command that only reads, but decides while it runs what.
-fn open_reads(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
-    let analysis = &request.command_use()?.analysis;
-    if analysis.verdict() != Verdict::ReadOnlyIfConfined {
-        return None;
-    }
-    if !policy.flags.confined {
-        let why = analysis
-            .confined()
-            .first()
-            .map_or("which files it reads is decided while it runs", |note| &note.why);
-        let reason = format!("{why}, and nothing here hides sensitive files from it");
-        return Some(ask(request, By::Check(Check::Unconfined), reason));
-    }
-    let reads = analysis.reads();
-    // Names that are only listed count when something else reads what is not known.
-    let lists = if reads.contains(&Target::Unknown) { analysis.lists() } else { Default::default() };
-    let pattern = reads.iter().chain(&lists).find_map(|target| match target {
-        Target::Pattern(pattern) if sensitive::pattern_is_secret(pattern) => Some(pattern.as_str()),
-        _ => None,
-    });
-    let open = reads.contains(&Target::Unknown);
-    let hint = analysis.hints().iter().find(|word| open && sensitive::word_is_secret(word));
-    let named = analysis.words().iter().find(|word| open && sensitive::names_secret(word));
-    let found = pattern.or(hint.or(named).map(String::as_str))?;
-    let reason = format!("`{}` may lead to secrets", hidden::visible(found));
-    Some(ask(request, By::Check(Check::SensitivePath), reason))
-}
-
-/// Step 9: what is left.
-fn unsettled(request: &Request<'_>) -> Decision {
-    let reason = match request.command_use() {
-        Some(command) => format!("no rule allows it: {}", hidden::visible(&command.summary)),
-        None => format!("no rule allows {}", request.tool),
-    };
-    ask(request, By::Check(Check::Unsettled), reason)
-}
-
-/// An ask, with the rule that would have made it needless.
-fn ask(request: &Request<'_>, by: By, reason: impl Into<Cow<'static, str>>) -> Decision {
-    let mut decision = Decision::new(Behavior::Ask, by, reason);
-    decision.suggestions.push(Suggestion { list: RuleList::Allow, rule: request.tool.to_owned() });
-    decision
-}
-
 /// In `dontAsk` every ask, whatever produced it, is a no: were ask rules exempt, adding one would
 /// turn a denial into a question.
 fn never_ask(policy: &Policy, decision: Decision) -> Decision {
@@ -335,17 +387,6 @@ fn never_ask(policy: &Policy, decision: Decision) -> Decision {
     }
     let reason = format!("{}, and the mode is dontAsk", decision.reason).into();
     Decision { behavior: Behavior::Deny, by: By::Mode(Mode::DontAsk), reason, ..decision }
-}
-
-/// The first path, as written or as it resolves, that leaves the working directories.
-fn first_outside(policy: &Policy, request: &Request<'_>) -> Option<String> {
-    request.subjects.iter().find_map(|subject| match subject {
-        Subject::Path(path) if !policy.holds(&path.written) => Some(path.written.display().to_string()),
-        Subject::Path(path) if !policy.holds(&path.real) => {
-            Some(format!("{} (which leads to {})", path.written.display(), path.real.display()))
-        }
-        _ => None,
-    })
 }
 
 #[cfg(test)]

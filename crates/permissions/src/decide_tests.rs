@@ -25,7 +25,7 @@ fn policy(text: &str) -> Policy {
 }
 
 fn path(written: &str, real: &str, write: bool) -> Subject {
-    Subject::Path(PathUse { written: written.into(), real: real.into(), write, names_only: false })
+    Subject::Path(PathUse::new(written, real, write))
 }
 
 fn request(kind: &str) -> Request<'static> {
@@ -194,8 +194,10 @@ fn plan_remembers_the_mode_before() {
 }
 
 #[rstest]
-#[case::tool("Read", "Read", true)]
-#[case::case_matters("read", "Read", false)]
+#[case::tool("Sleep", "Sleep", true)]
+#[case::case_matters("sleep", "Sleep", false)]
+#[case::any_server("mcp__*__issue", "mcp__github__issue", true)]
+#[case::all("*", "Sleep", true)]
 #[case::server("mcp__github", "mcp__github__issue", true)]
 #[case::server_star("mcp__github__*", "mcp__github__issue", true)]
 #[case::server_tool("mcp__github__issue", "mcp__github__issue", true)]
@@ -203,16 +205,19 @@ fn plan_remembers_the_mode_before() {
 #[case::server_name_is_whole("mcp__git", "mcp__github__issue", false)]
 #[case::tool_with_underscores("mcp__s__a__b", "mcp__s__a__b", true)]
 fn rules_cover(#[case] rule: &str, #[case] tool: &str, #[case] expected: bool) {
-    assert_eq!(Rule::parse(rule).unwrap().covers(tool), expected);
+    let matches = Rule::parse(rule).unwrap().matches(RuleList::Deny, &policy("default"), &Request::new(tool));
+    assert_eq!(matches, expected);
 }
 
 #[rstest]
 #[case::empty("", "a rule is empty")]
 #[case::blank("  ", "a rule is empty")]
 #[case::unclosed("Read(", "without a closing one")]
-#[case::specifier("Bash(git *)", "only whole-tool rules")]
+#[case::specifier("TodoWrite(git *)", "takes no specifier")]
+#[case::nothing_in_brackets("Bash()", "brackets are empty")]
+#[case::exception("Read(!x)", "no exceptions")]
+#[case::page("WebFetch(https://example.com)", "behind domain:")]
 #[case::bad_name("Read it", "not a tool name")]
-#[case::star("*", "not a tool name")]
 #[case::only_a_server_may_end_in_star("Read__*", "not a tool name")]
 fn bad_rules(#[case] rule: &str, #[case] message: &str) {
     let error = Rule::parse(rule).unwrap_err().to_string();

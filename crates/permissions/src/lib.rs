@@ -15,21 +15,33 @@
 //! # Ok::<(), gripper_permissions::RuleError>(())
 //! ```
 
+mod checks;
 mod command;
+mod cover;
 mod decide;
 mod diagnostic;
+mod examples;
+mod glob;
+mod index;
+mod lint;
 mod mode;
 mod patterns;
 mod policy;
+mod programs;
 mod request;
 mod rule;
 pub mod sensitive;
+mod suggest;
+pub mod tools;
+pub mod web;
 
 pub use command::{CommandPlace, CommandUse};
 pub use decide::{Behavior, By, Check, Decision, Risk, Suggestion, decide};
 pub use diagnostic::{Diagnostic, Weight};
+pub use examples::matching;
 pub use gripper_shell::hidden::visible;
+pub use lint::lint;
 pub use mode::{Mode, UnknownMode};
-pub use policy::{Deceptive, Flags, Policy, Rules, SourcedRule};
+pub use policy::{Deceptive, Examples, Flags, Policy, Rules, SourcedRule};
 pub use request::{HookOpinion, Opinion, PathUse, Request, Subject};
 pub use rule::{Rule, RuleError, RuleList, Scope, Source};

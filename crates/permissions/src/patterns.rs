@@ -1,5 +1,7 @@
 //! Whether two glob patterns can mean the same path.
 
+use crate::glob::{self, Token};
+
 /// How many letters a pattern must spell out before it is taken to aim at something.
 const FEWEST_LETTERS: usize = 3;
 
@@ -22,16 +24,13 @@ pub(crate) fn reaches(pattern: &str, secrets: &[String]) -> bool {
 fn aims(part: &str, secret: &str) -> bool {
     let wild = |text: &str| text.contains(['*', '?', '[']);
     if !wild(part) {
-        return meets(part.as_bytes(), secret.as_bytes());
+        return meets(part, secret);
     }
     let letters = part.chars().filter(|c| !matches!(c, '*' | '?' | '[' | ']')).count();
     let hidden = part.starts_with('.');
     if (letters < FEWEST_LETTERS && !hidden) || letters == 0 {
         // `*` and `s*` match secrets as they match everything: hiding those is the cage's work.
-        return part.starts_with('*')
-            && secret.starts_with('*')
-            && letters > 1
-            && meets(part.as_bytes(), secret.as_bytes());
+        return part.starts_with('*') && secret.starts_with('*') && letters > 1 && meets(part, secret);
     }
     // A star in front reaches no hidden file, and `*.json` is no search for `credentials.json`.
     if part.starts_with('*') && !secret.starts_with('*') {
@@ -45,48 +44,29 @@ fn aims(part: &str, secret: &str) -> bool {
         return (2..=suffix.len())
             .any(|taken| suffix.get(..taken).is_some_and(|start| known.ends_with(start)));
     }
-    meets(part.as_bytes(), secret.as_bytes())
+    meets(part, secret)
 }
 
-/// Whether some text matches both patterns. Brackets stand for any one character.
-fn meets(left: &[u8], right: &[u8]) -> bool {
-    let (left, right) = (tokens(left), tokens(right));
-    let mut reach = vec![vec![false; right.len() + 1]; left.len() + 1];
-    for i in (0..=left.len()).rev() {
-        for j in (0..=right.len()).rev() {
-            reach[i][j] = match (left.get(i), right.get(j)) {
-                (None, None) => true,
-                (Some(b'*'), _) if reach[i + 1][j] => true,
-                (_, Some(b'*')) if reach[i][j + 1] => true,
-                (Some(b'*'), Some(_)) if reach[i][j + 1] => true,
-                (Some(_), Some(b'*')) if reach[i + 1][j] => true,
-                (Some(a), Some(b)) => {
-                    *a != b'*' && *b != b'*' && (a == b || *a == b'?' || *b == b'?') && reach[i + 1][j + 1]
-                }
-                _ => false,
-            };
-        }
-    }
-    reach[0][0]
+/// Whether some name fits both. Brackets stand for any one character.
+fn meets(left: &str, right: &str) -> bool {
+    glob::tokens_meet(&tokens(left), &tokens(right))
 }
 
-/// The pattern with every bracket expression as `?`.
-fn tokens(pattern: &[u8]) -> Vec<u8> {
-    let mut tokens = Vec::with_capacity(pattern.len().min(256));
-    let mut rest = pattern;
-    while let Some((&first, after)) = rest.split_first() {
-        rest = after;
-        let close = after.iter().position(|&byte| byte == b']').filter(|_| first == b'[');
-        match close {
-            Some(close) => {
-                tokens.push(b'?');
-                rest = after.get(close + 1..).unwrap_or_default();
+/// The tokens of a name as the shell matches it, every bracket expression as any one character.
+fn tokens(pattern: &str) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    let mut rest = pattern.chars();
+    while let Some(first) = rest.next() {
+        let close = (first == '[').then(|| rest.as_str().find(']')).flatten();
+        tokens.push(match (first, close) {
+            ('*', _) => Token::Star,
+            ('?', _) => Token::One,
+            ('[', Some(close)) => {
+                rest = rest.as_str().get(close + 1..).unwrap_or_default().chars();
+                Token::One
             }
-            None => tokens.push(first),
-        }
-        if tokens.len() >= 256 {
-            break;
-        }
+            _ => Token::Letter(first),
+        });
     }
     tokens
 }

@@ -1,10 +1,18 @@
 //! The immutable snapshot a decision is made from.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+};
 
 use serde::Serialize;
 
-use crate::{Mode, Rule, RuleList, Source};
+use crate::{
+    Mode, Rule, RuleList, Scope, Source,
+    index::Index,
+    rule::{Anchors, Pattern},
+    sensitive::SensitivePaths,
+};
 
 /// A rule and where it came from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -13,6 +21,26 @@ pub struct SourcedRule {
     pub rule: Rule,
     /// Where it was written.
     pub source: Source,
+    /// What it was written for, checked when it is loaded.
+    #[serde(skip_serializing_if = "Examples::is_empty")]
+    pub examples: Examples,
+}
+
+/// Calls that a rule must fit, and calls it must not.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Examples {
+    /// These it must.
+    #[serde(rename = "match")]
+    pub fits: Vec<String>,
+    /// These it must not.
+    pub not_match: Vec<String>,
+}
+
+impl Examples {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.fits.is_empty() && self.not_match.is_empty()
+    }
 }
 
 /// The three lists. Inside a list order never matters.
@@ -21,38 +49,62 @@ pub struct Rules {
     allow: Vec<SourcedRule>,
     ask: Vec<SourcedRule>,
     deny: Vec<SourcedRule>,
+    #[serde(skip)]
+    prepared: Prepared,
 }
+
+/// The matchers, made when they are first needed. They follow from the rest, so they are no part
+/// of what makes two policies equal.
+#[derive(Debug, Clone, Default)]
+struct Prepared(OnceLock<Arc<Index>>);
+
+impl PartialEq for Prepared {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Prepared {}
 
 impl Rules {
     /// Adds a rule.
     pub fn add(&mut self, list: RuleList, rule: Rule, source: Source) {
-        let rules = match list {
-            RuleList::Allow => &mut self.allow,
-            RuleList::Ask => &mut self.ask,
-            RuleList::Deny => &mut self.deny,
-        };
-        rules.push(SourcedRule { rule, source });
+        self.add_with_examples(list, rule, source, Examples::default());
     }
 
-    /// The rule of `list` that covers the tool `name`. Of several, the one from the strongest
-    /// source speaks, so the answer does not depend on the order of the list.
-    pub fn covering(&self, list: RuleList, name: &str) -> Option<&SourcedRule> {
-        self.list(list)
-            .iter()
-            .filter(|sourced| sourced.rule.covers(name))
-            .min_by_key(|sourced| (sourced.source.scope, sourced.rule.text().len(), sourced.rule.text()))
+    /// Adds a rule and what it was written for.
+    pub fn add_with_examples(&mut self, list: RuleList, rule: Rule, source: Source, examples: Examples) {
+        self.prepared = Prepared::default();
+        self.list_mut(list).push(SourcedRule { rule, source, examples });
     }
 
-    fn list(&self, list: RuleList) -> &[SourcedRule] {
+    /// Keeps the rules that `keep` wants.
+    pub fn retain(&mut self, keep: impl Fn(RuleList, &SourcedRule) -> bool) {
+        self.prepared = Prepared::default();
+        for list in RuleList::ALL {
+            self.list_mut(list).retain(|rule| keep(list, rule));
+        }
+    }
+
+    /// The rules of one list, as they were added.
+    pub fn list(&self, list: RuleList) -> &[SourcedRule] {
         match list {
             RuleList::Allow => &self.allow,
             RuleList::Ask => &self.ask,
             RuleList::Deny => &self.deny,
         }
     }
+
+    fn list_mut(&mut self, list: RuleList) -> &mut Vec<SourcedRule> {
+        match list {
+            RuleList::Allow => &mut self.allow,
+            RuleList::Ask => &mut self.ask,
+            RuleList::Deny => &mut self.deny,
+        }
+    }
 }
 
-/// Facts about this run that narrow what may be decided.
+/// Facts about this run that narrow or widen what may be decided.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Flags {
     /// Managed policy, or being root outside a sandbox, took the bypass mode away.
@@ -61,6 +113,10 @@ pub struct Flags {
     pub confined: bool,
     /// What becomes of commands whose text deceives.
     pub deceptive: Deceptive,
+    /// Commands that only query the network are allowed (`permissions.networkReads`).
+    pub network_reads: bool,
+    /// Names that differ in case only are one file here.
+    pub fold_case: bool,
 }
 
 /// What becomes of commands whose text hides what they do.
@@ -91,6 +147,10 @@ pub struct Policy {
     pub home: PathBuf,
     /// Whether the person vouches for the folder. If not, its allow rules do not count.
     pub trusted: bool,
+    /// What the person adds to the secret paths, or takes from them.
+    pub sensitive: SensitivePaths,
+    /// Folders that hold our own records, which nothing may write.
+    pub protected: Vec<PathBuf>,
     /// Facts about this run.
     pub flags: Flags,
 }
@@ -107,6 +167,8 @@ impl Policy {
             mode_before_plan: None,
             rules: Rules::default(),
             directories: vec![directory],
+            sensitive: SensitivePaths::default(),
+            protected: Vec::new(),
             flags: Flags::default(),
         }
     }
@@ -129,7 +191,73 @@ impl Policy {
     }
 
     /// The deny rule that takes a tool away altogether.
-    pub fn blanket_deny(&self, name: &str) -> Option<&SourcedRule> {
-        self.rules.covering(RuleList::Deny, name)
+    pub fn blanket_deny(&self, name: &str, server: Option<&str>) -> Option<&SourcedRule> {
+        let whole = |sourced: &&SourcedRule| match &sourced.rule.pattern {
+            Pattern::AnyTool => true,
+            Pattern::Tool(tool) => tool == name,
+            Pattern::Command(command) => command.is_any() && name == "Bash",
+            Pattern::Path { edit, pattern: None, .. } => name == if *edit { "Edit" } else { "Read" },
+            pattern => pattern.fits_mcp(name, server),
+        };
+        strongest(self.rules.deny.iter().filter(whole))
     }
+
+    /// Whether a rule counts at all: those of a folder that nobody vouches for cannot allow, and
+    /// neither can one that would leave nothing to judge.
+    pub fn counts(&self, list: RuleList, sourced: &SourcedRule) -> bool {
+        if list != RuleList::Allow {
+            return true;
+        }
+        let foreign = !self.trusted && matches!(sourced.source.scope, Scope::Project | Scope::Local);
+        let set_aside = self.mode == Mode::Auto && sourced.rule.is_broad();
+        let empty = match &sourced.rule.pattern {
+            Pattern::AnyTool | Pattern::Param { .. } => true,
+            Pattern::Mcp { server, .. } => server.contains('*'),
+            Pattern::Path { misnamed, .. } => *misnamed,
+            _ => false,
+        };
+        !foreign && !set_aside && !empty
+    }
+
+    /// The matchers for this policy. Rules that do not count are left out.
+    pub(crate) fn index(&self) -> Arc<Index> {
+        let key = self.key();
+        let index = self.rules.prepared.0.get_or_init(|| Arc::new(Index::new(self, key.clone())));
+        // Fields are public: someone may have changed one since the matchers were made.
+        if *index.key() == key { index.clone() } else { Arc::new(Index::new(self, key)) }
+    }
+
+    fn key(&self) -> IndexKey {
+        IndexKey {
+            anchors: Anchors {
+                root: self.root.clone(),
+                home: self.home.clone(),
+                directories: self.directories.clone(),
+                fold_case: self.flags.fold_case,
+            },
+            trusted: self.trusted,
+            auto: self.mode == Mode::Auto,
+            sensitive: self.sensitive.clone(),
+        }
+    }
+}
+
+/// What the matchers depend on besides the rules.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct IndexKey {
+    pub anchors: Anchors,
+    trusted: bool,
+    auto: bool,
+    pub sensitive: SensitivePaths,
+}
+
+/// Of several rules the one from the strongest source speaks, so that order does not matter.
+pub(crate) fn strongest<'r>(rules: impl Iterator<Item = &'r SourcedRule>) -> Option<&'r SourcedRule> {
+    rules.min_by_key(|rule| rank(rule))
+}
+
+/// Small for strong sources and short rules.
+pub(crate) fn rank(rule: &SourcedRule) -> (Scope, usize, &str, &Option<PathBuf>, Option<u32>) {
+    let text = rule.rule.text();
+    (rule.source.scope, text.len(), text, &rule.source.file, rule.source.line)
 }

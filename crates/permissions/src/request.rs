@@ -3,6 +3,7 @@
 use std::{borrow::Cow, path::PathBuf};
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::CommandUse;
 
@@ -17,6 +18,39 @@ pub struct PathUse {
     pub write: bool,
     /// Whether only names and sizes are shown, no content.
     pub names_only: bool,
+    /// It may be a folder that is removed or replaced with all that is in it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub whole_folder: bool,
+    /// The wildcards that stand for the files, of which the path is the folder where they begin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+}
+
+impl PathUse {
+    /// A file that is read or written as a whole.
+    pub fn new(written: impl Into<PathBuf>, real: impl Into<PathBuf>, write: bool) -> Self {
+        Self {
+            written: written.into(),
+            real: real.into(),
+            write,
+            names_only: false,
+            whole_folder: false,
+            pattern: None,
+        }
+    }
+
+    /// Whether this is the use of a path or pattern that a command spells so.
+    pub(crate) fn spells(&self, text: &str) -> bool {
+        match &self.pattern {
+            Some(pattern) => pattern == text,
+            None => self.written.as_os_str() == text,
+        }
+    }
+
+    /// Both identities.
+    pub(crate) fn both(&self) -> [&PathBuf; 2] {
+        [&self.written, &self.real]
+    }
 }
 
 /// What rules and checks look at.
@@ -27,8 +61,10 @@ pub enum Subject {
     Path(PathUse),
     /// A command line.
     Command(CommandUse),
-    /// A host on the network.
-    Host(String),
+    /// A page on the network.
+    Url(String),
+    /// The kind of a sub-agent, or the name of a skill.
+    Name(String),
 }
 
 /// What the tool itself thinks of the call. Never lowers what rules and checks say.
@@ -66,6 +102,10 @@ pub enum HookOpinion {
 pub struct Request<'a> {
     /// The tool's name; aliases are resolved before.
     pub tool: &'a str,
+    /// The MCP server it belongs to.
+    pub server: Option<&'a str>,
+    /// The input, for rules about single values.
+    pub input: Option<&'a Value>,
     /// Everything the call would touch.
     pub subjects: Vec<Subject>,
     /// Nothing outside the session would change.
@@ -81,10 +121,20 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
+    /// The files and folders among the subjects.
+    pub fn paths(&self) -> impl Iterator<Item = &PathUse> {
+        self.subjects.iter().filter_map(|subject| match subject {
+            Subject::Path(path) => Some(path),
+            _ => None,
+        })
+    }
+
     /// A request nothing is known about: not read-only, no subjects, no opinion.
     pub fn new(tool: &'a str) -> Self {
         Self {
             tool,
+            server: None,
+            input: None,
             subjects: Vec::new(),
             read_only: false,
             needs_person: false,

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::patterns;
 
@@ -15,6 +15,8 @@ struct Table {
     secret: Vec<String>,
     harmless: Vec<String>,
     steering: Vec<String>,
+    protected: Vec<String>,
+    streams: Vec<String>,
     words: Vec<String>,
     decoders: Vec<String>,
 }
@@ -23,6 +25,8 @@ struct Compiled {
     secret: GlobSet,
     harmless: GlobSet,
     steering: GlobSet,
+    protected: GlobSet,
+    streams: GlobSet,
     /// The secret patterns in small letters, to be compared with the patterns of commands.
     patterns: Vec<String>,
     words: Vec<String>,
@@ -35,11 +39,13 @@ static COMPILED: LazyLock<Compiled> = LazyLock::new(|| {
     let table: Result<Table, _> = toml::from_str(TABLE);
     let broken = table.is_err();
     let table = table.unwrap_or_default();
-    let sets = [&table.secret, &table.harmless, &table.steering].map(|patterns| set(patterns));
+    let lists = [&table.secret, &table.harmless, &table.steering, &table.protected, &table.streams];
+    let sets = lists.map(|patterns| set(patterns));
     let broken = broken || sets.iter().any(Option::is_none);
-    let [secret, harmless, steering] = sets.map(Option::unwrap_or_default);
+    let [secret, harmless, steering, protected, streams] = sets.map(Option::unwrap_or_default);
     let patterns = table.secret.iter().map(|pattern| pattern.to_lowercase()).collect();
-    Compiled { patterns, secret, harmless, steering, words: table.words, decoders: table.decoders, broken }
+    let (words, decoders) = (table.words, table.decoders);
+    Compiled { secret, harmless, steering, protected, streams, patterns, words, decoders, broken }
 });
 
 fn set(patterns: &[String]) -> Option<GlobSet> {
@@ -48,6 +54,46 @@ fn set(patterns: &[String]) -> Option<GlobSet> {
         builder.add(GlobBuilder::new(pattern).case_insensitive(true).literal_separator(true).build().ok()?);
     }
     builder.build().ok()
+}
+
+/// What a person adds to the table of secret paths, and takes from it. Patterns as in the table;
+/// one without a slash means that name anywhere.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct SensitivePaths {
+    /// Further secret paths.
+    pub add: Vec<String>,
+    /// Paths that are not secret here.
+    pub remove: Vec<String>,
+}
+
+/// The additions, prepared.
+#[derive(Debug, Default)]
+pub(crate) struct Own {
+    add: GlobSet,
+    remove: GlobSet,
+}
+
+impl Own {
+    pub(crate) fn new(paths: &SensitivePaths) -> Self {
+        let prepare = |patterns: &[String]| {
+            let anywhere = |pattern: &String| {
+                if pattern.starts_with('/') || pattern.starts_with("**/") {
+                    pattern.clone()
+                } else {
+                    format!("**/{pattern}")
+                }
+            };
+            let sound = |pattern: &String| set(std::slice::from_ref(pattern)).is_some();
+            let patterns: Vec<String> = patterns.iter().map(anywhere).filter(sound).collect();
+            set(&patterns).unwrap_or_default()
+        };
+        Self { add: prepare(&paths.add), remove: prepare(&paths.remove) }
+    }
+
+    /// Whether a path, absolute and tidy, holds secrets here.
+    pub(crate) fn is_secret(&self, path: &str) -> bool {
+        self.add.is_match(path) || (is_secret(path) && !self.remove.is_match(path))
+    }
 }
 
 /// Whether a path, absolute and tidy, holds secrets.
@@ -60,6 +106,12 @@ pub fn is_secret(path: &str) -> bool {
 pub fn is_steering(path: &str) -> bool {
     let table = &*COMPILED;
     table.broken || table.steering.is_match(path)
+}
+
+/// Whether nothing may ever write a path, absolute and tidy.
+pub fn is_protected(path: &str) -> bool {
+    let table = &*COMPILED;
+    table.broken || (table.protected.is_match(path) && !table.streams.is_match(path))
 }
 
 /// Whether a glob pattern could reach something secret, other than by matching nearly everything.

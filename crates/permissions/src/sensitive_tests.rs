@@ -5,7 +5,15 @@ use super::{TABLE, Table, is_secret, is_steering, pattern_is_secret, word_is_sec
 #[test]
 fn lists_are_sorted_and_every_pattern_compiles() {
     let table: Table = toml::from_str(TABLE).unwrap();
-    for list in [&table.secret, &table.harmless, &table.steering, &table.words, &table.decoders] {
+    for list in [
+        &table.secret,
+        &table.harmless,
+        &table.steering,
+        &table.protected,
+        &table.streams,
+        &table.words,
+        &table.decoders,
+    ] {
         assert!(list.is_sorted(), "out of order: {:?}", list.windows(2).find(|pair| pair[0] > pair[1]));
     }
     assert!(!super::COMPILED.broken);

@@ -49,12 +49,7 @@ impl Place {
 impl Located {
     /// As a permission subject.
     pub fn subject(&self, write: bool) -> Subject {
-        Subject::Path(PathUse {
-            written: self.written.clone(),
-            real: self.real.clone(),
-            write,
-            names_only: false,
-        })
+        Subject::Path(PathUse::new(&self.written, &self.real, write))
     }
 }
 

@@ -55,6 +55,31 @@ pub(crate) enum Output {
     Numbers,
 }
 
+/// An argv in one spelling, however it was written.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Normal {
+    /// The bare name of the program and its subcommands, without the options between them.
+    pub head: Vec<String>,
+    /// The options one by one, by their long names where they have one, values behind `=`.
+    pub options: Vec<String>,
+    /// The operands.
+    pub operands: Vec<String>,
+}
+
+impl Normal {
+    /// The words as they are: nothing is known about the program.
+    pub(crate) fn plain(arguments: &[Argument]) -> Self {
+        let mut words = arguments.iter().map(Argument::shown);
+        let head = words.next().map(|name| name.rsplit('/').next().unwrap_or_default().to_owned());
+        Self { head: head.into_iter().collect(), options: Vec::new(), operands: words.collect() }
+    }
+
+    /// Head, options and operands in a row.
+    pub fn words(&self) -> Vec<&str> {
+        [&self.head, &self.options, &self.operands].into_iter().flatten().map(String::as_str).collect()
+    }
+}
+
 /// One simple command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
@@ -62,8 +87,12 @@ pub struct Part {
     pub span: Span,
     /// Its arguments, the program first. Empty for a bare assignment or redirection.
     pub argv: Vec<Argument>,
-    /// The argv in one spelling: bare program name, global options taken out, options in full.
-    pub normal: Vec<String>,
+    /// The argv in one spelling.
+    pub normal: Normal,
+    /// In its plain form the program only reads; options can make it do more.
+    pub reader: bool,
+    /// It runs inside the working directories.
+    pub inside: bool,
     /// How it came to be run.
     pub via: Via,
     /// How deep it is nested.

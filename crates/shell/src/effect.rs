@@ -72,6 +72,34 @@ pub struct Effect {
     pub kind: EffectKind,
     /// The words that cause it.
     pub span: Span,
+    /// What kind of words those are.
+    #[serde(skip_serializing_if = "Cause::is_program")]
+    pub cause: Cause,
+}
+
+/// What brings an effect about. A rule that trusts a program does not trust what stands around it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The program, or the operands it is there for.
+    #[default]
+    Program,
+    /// An option that makes it do more.
+    Option,
+    /// The expansion of a word.
+    Expansion,
+    /// A redirection.
+    Redirection,
+    /// A variable set for it.
+    Setting,
+    /// The folder it works in.
+    Place,
+}
+
+impl Cause {
+    fn is_program(&self) -> bool {
+        *self == Cause::Program
+    }
 }
 
 impl EffectKind {

@@ -44,13 +44,14 @@ mod value;
 mod variables;
 mod walk;
 
-pub use analysis::{Analysis, InPlaceEdit, Needs, Part, Unresolved, Verdict, Via};
-pub use effect::{Effect, EffectKind, Target};
+pub use analysis::{Analysis, InPlaceEdit, Needs, Normal, Part, Unresolved, Verdict, Via};
+pub use effect::{Cause, Effect, EffectKind, Target};
 pub use model::programs;
 pub use risk::{Phase, Risk, RiskKind, Severity};
 pub use span::Span;
 pub use surroundings::Surroundings;
 pub use value::{Argument, Origin, Stretch, Text};
+pub use walk::bare_program;
 
 /// The longest text that is analysed; beyond it everything is unresolved.
 pub const LONGEST: usize = 64 * 1024;
@@ -60,4 +61,16 @@ pub const LONGEST: usize = 64 * 1024;
 /// Never runs anything, never panics, and takes bounded time and memory for any text.
 pub fn analyze(text: &str, surroundings: &Surroundings<'_>) -> Analysis {
     walk::Walker::new(surroundings).run(text)
+}
+
+/// The words of a command in one spelling, by the model of its program: for comparing a rule
+/// with a command. Unknown programs keep their words as operands.
+pub fn normal(words: &[&str]) -> Normal {
+    let arguments: Vec<Argument> = words.iter().map(|word| Argument::known(word, Span::default())).collect();
+    let Some((name, rest)) = arguments.split_first() else { return Normal::default() };
+    let bare = name.text.prefix().rsplit('/').next().unwrap_or_default();
+    match model::find(bare) {
+        Some(model) => model::argv::Reading::new(model, rest).normal(bare),
+        None => Normal::plain(&arguments),
+    }
 }

@@ -210,7 +210,7 @@ fn parts_say_how_they_came_to_be_run() {
 #[case::code("bash -c 'ls -l'", "bash -c ls -l")]
 #[case::recursive("rm -rf build", "rm --recursive --force build")]
 fn argument_lists_have_one_spelling_for_rules(#[case] text: &str, #[case] expected: &str) {
-    assert_eq!(analysed(text).parts()[0].normal.join(" "), expected);
+    assert_eq!(analysed(text).parts()[0].normal.words().join(" "), expected);
 }
 
 #[rstest]

@@ -4,48 +4,22 @@ use std::{
     collections::BTreeMap,
     fs::File,
     io::{BufRead, BufReader, Write},
-    path::{Path, PathBuf},
+    path::Path,
     time::{Duration, Instant},
 };
 
 use anyhow::Context;
-use gripper_runtime::permissions::{Behavior, CommandPlace, Decision, Flags, Policy, Request, decide};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use gripper_runtime::permissions::{Behavior, Decision, Flags};
+use serde_json::json;
 
+use super::line::Line;
 use crate::{
     exit::{Exit, UsageError},
     show::{self, BOLD, DIM},
 };
 
-/// The surroundings that lines are judged in unless they say otherwise.
-const HOME: &str = "/home/dev";
-const PROJECT: &str = "/home/dev/project";
 /// Misses that are listed.
 const MOST_LISTED: usize = 40;
-
-/// One line of a batch.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Line {
-    cmd: Option<String>,
-    tool: Option<String>,
-    input: Value,
-    cwd: Option<String>,
-    mode: Option<String>,
-    rules: Option<Value>,
-    fs: Files,
-    class: Option<String>,
-    tags: Vec<String>,
-    expect: Option<String>,
-    accept: Vec<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Files {
-    symlinks: BTreeMap<String, String>,
-}
 
 pub(super) fn run(file: &Path, score: bool, flags: Flags) -> anyhow::Result<Exit> {
     let shown = file.display();
@@ -59,12 +33,12 @@ pub(super) fn run(file: &Path, score: bool, flags: Flags) -> anyhow::Result<Exit
         }
         let line: Line = serde_json::from_slice(&text).map_err(|error| {
             UsageError(format!(
-                "{shown}:{}: {error}: expected an object with cmd, or with tool and input",
+                "{shown}:{}: {error}: expected an object with cmd, with tool and input, or with url",
                 at + 1
             ))
         })?;
         let started = Instant::now();
-        let decision = judge(&line, flags);
+        let decision = line.judge(flags).map_err(|why| UsageError(format!("{shown}:{}: {why}", at + 1)))?;
         if score {
             sheet.add(&line, &decision, started.elapsed());
         } else {
@@ -83,53 +57,6 @@ pub(super) fn run(file: &Path, score: bool, flags: Flags) -> anyhow::Result<Exit
     Ok(if sheet.weaker == 0 { Exit::Ok } else { Exit::Failed })
 }
 
-fn judge(line: &Line, flags: Flags) -> Decision {
-    let mut policy = Policy::new(PROJECT);
-    policy.flags = flags;
-    if let Some(mode) = line.mode.as_deref().and_then(|mode| mode.parse().ok()) {
-        policy = policy.with_mode(mode);
-    }
-    let tool = line.tool.as_deref().unwrap_or("Bash");
-    let command = line.cmd.as_deref().or_else(|| line.input.get("command").and_then(Value::as_str));
-    let Some(command) = command.filter(|_| tool == "Bash") else {
-        return decide(&policy, &Request::new(tool));
-    };
-    let cwd = line.cwd.as_deref().unwrap_or(PROJECT).replace('~', HOME);
-    let links: Vec<(PathBuf, PathBuf)> = line
-        .fs
-        .symlinks
-        .iter()
-        .map(|(from, to)| (absolute(Path::new(PROJECT), from), link_target(from, to)))
-        .collect();
-    let real = |path: &str| follow(Path::new(path), &links);
-    let place = CommandPlace { cwd: &cwd, home: HOME, real: &real };
-    decide(&policy, &Request::command(tool, command, &policy, place))
-}
-
-fn absolute(base: &Path, path: &str) -> PathBuf {
-    let path = path.strip_prefix("~/").map_or_else(|| PathBuf::from(path), |rest| Path::new(HOME).join(rest));
-    gripper_runtime::Place { cwd: base.to_owned() }.absolute(&path)
-}
-
-/// A relative target is relative to the folder of its link.
-fn link_target(from: &str, to: &str) -> PathBuf {
-    let link = absolute(Path::new(PROJECT), from);
-    absolute(link.parent().unwrap_or(Path::new("/")), to)
-}
-
-/// Follows the links of a line, each at most a few times.
-fn follow(path: &Path, links: &[(PathBuf, PathBuf)]) -> PathBuf {
-    let mut path = path.to_owned();
-    for _ in 0..8 {
-        let Some((rest, to)) = links.iter().find_map(|(from, to)| Some((path.strip_prefix(from).ok()?, to)))
-        else {
-            return path;
-        };
-        path = to.join(rest);
-    }
-    path
-}
-
 /// The figures of a batch.
 #[derive(Default)]
 struct Sheet {
@@ -137,7 +64,6 @@ struct Sheet {
     passed: usize,
     /// Allowed although that was not expected.
     weaker: usize,
-    with_rules: usize,
     /// Answers by expectation.
     table: BTreeMap<String, [usize; 3]>,
     /// Right answers and lines, by class and by tag.
@@ -158,7 +84,6 @@ impl Sheet {
         self.total += 1;
         self.times.push(time);
         self.passed += usize::from(right);
-        self.with_rules += usize::from(line.rules.is_some());
         self.weaker += usize::from(!right && decision.behavior == Behavior::Allow);
         self.table.entry(expect.to_owned()).or_default()[decision.behavior as usize] += 1;
         let class = line.class.iter().cloned();
@@ -173,7 +98,7 @@ impl Sheet {
             *all += 1;
         }
         if !right {
-            let command = line.cmd.clone().unwrap_or_else(|| line.input.to_string());
+            let command = line.shown();
             let command = show::one_line(&command, 90);
             self.misses.push(format!(
                 "{answer} instead of {expect}: {command}\n      {DIM}{}{DIM:#}",
@@ -204,12 +129,6 @@ impl Sheet {
             show::duration(at(0.5)),
             show::duration(at(0.99))
         ));
-        if self.with_rules > 0 {
-            text.push_str(&format!(
-                "{} lines carry rules, which are not used yet: judged by an empty policy\n",
-                self.with_rules
-            ));
-        }
         if !self.misses.is_empty() {
             text.push_str(&format!("\n{BOLD}not as expected{BOLD:#}\n"));
         }

@@ -29,7 +29,7 @@ fn part(part: &Part) -> Value {
     json!({
         "span": part.span,
         "argv": part.argv.iter().map(argument).collect::<Vec<_>>(),
-        "normal": part.normal,
+        "normal": part.normal.words(),
         "via": part.via,
         "depth": part.depth,
         "hardened": part.hardened,

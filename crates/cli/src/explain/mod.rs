@@ -2,6 +2,7 @@
 
 mod batch;
 mod json;
+mod line;
 mod picture;
 
 use std::{

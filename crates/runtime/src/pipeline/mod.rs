@@ -280,6 +280,8 @@ fn judge(admitted: &Admitted, policy: &Policy, hook: Option<&HookOpinion>) -> De
         policy,
         &Request {
             tool: &spec.name,
+            server: spec.server.as_deref(),
+            input: Some(admitted.input.value()),
             subjects: admitted.access.subjects().to_vec(),
             read_only: admitted.access.read_only(),
             needs_person: spec.facts.needs_person,

@@ -81,7 +81,7 @@ pub fn assemble_pool(registry: &Registry, policy: &Policy, viewer: &Viewer, conn
 
 fn absence(tool: &dyn DynTool, policy: &Policy, viewer: &Viewer) -> Option<Absence> {
     let spec = tool.spec();
-    if let Some(rule) = policy.blanket_deny(&spec.name) {
+    if let Some(rule) = policy.blanket_deny(&spec.name, spec.server.as_deref()) {
         let reason = format!("deny rule {} ({})", rule.rule, rule.source);
         return Some(Absence { code: ErrorCode::Denied, reason });
     }

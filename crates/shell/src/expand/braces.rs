@@ -166,6 +166,10 @@ fn sequence<'w>(inner: &[Unit<'w>]) -> Result<Option<Vec<Vec<Unit<'w>>>>, TooMan
             Unit::Opaque(_) => return Ok(None),
         }
     }
+    // Bash skips blanks of every kind in front of a number.
+    if text.contains("..") && text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err(TooMany);
+    }
     let bounds: Vec<&str> = text.split("..").collect();
     let (first, last, step) = match bounds.as_slice() {
         [first, last] => (*first, *last, 1),

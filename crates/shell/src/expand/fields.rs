@@ -86,7 +86,26 @@ impl Fields {
 
     pub(super) fn finish(mut self, span: Span, disguised: bool) -> Vec<Argument> {
         self.close();
-        self.done.into_iter().map(|(text, many)| Argument { text, many, disguised, span }).collect()
+        let argument = |(text, many)| {
+            let (text, many) = doubled(text, many);
+            Argument { text, many, disguised, span }
+        };
+        self.done.into_iter().map(argument).collect()
+    }
+}
+
+/// Of several slashes behind a pattern one is left if the pattern matches, and all if it does not.
+fn doubled(text: Text, many: bool) -> (Text, bool) {
+    let glob = text.stretches().iter().position(|stretch| matches!(stretch, Stretch::Glob(_)));
+    let slashes = |stretch: &Stretch| matches!(stretch, Stretch::Known(known) if known.contains("//"));
+    match glob {
+        Some(at) if text.stretches().iter().skip(at).any(slashes) => {
+            let mut open = Text::default();
+            text.stretches().iter().take(at).for_each(|stretch| open.push(stretch.clone()));
+            open.push(Stretch::Unknown(Origin::Data));
+            (open, true)
+        }
+        _ => (text, many),
     }
 }
 

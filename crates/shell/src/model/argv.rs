@@ -2,9 +2,10 @@
 
 use super::{
     Model,
-    token::{Arity, Kind, OptionToken},
+    token::{Arity, Deed, Kind, OperandKind, OptionToken},
 };
 use crate::{
+    analysis::Normal,
     span::Span,
     value::{Argument, Stretch},
 };
@@ -93,6 +94,50 @@ impl<'m> Reading<'m> {
             model = sub;
             rest = after;
         }
+    }
+
+    /// The argv in one spelling.
+    pub(crate) fn normal(&self, name: &str) -> Normal {
+        let mut normal = Normal { head: vec![name.to_owned()], ..Normal::default() };
+        normal.head.extend(self.subcommands.iter().cloned());
+        for given in &self.options {
+            let names = &given.option.names;
+            let long = names.iter().filter(|name| name.starts_with("--")).max_by_key(|name| name.len());
+            let counted = names.iter().any(|name| name.ends_with('#'));
+            let mut word = match long.or(names.first()) {
+                Some(name) if !counted => name.clone(),
+                _ => given.spelt.clone(),
+            };
+            for (_, value) in &given.values {
+                word.push('=');
+                word.push_str(&value.shown());
+            }
+            normal.options.push(word);
+            normal.options.extend(given.command.iter().map(Argument::shown));
+        }
+        normal.operands.extend(self.operands.iter().map(Argument::shown));
+        normal
+    }
+
+    /// Whether the program, without options, does nothing but read.
+    pub(crate) fn only_reads_plainly(&self) -> bool {
+        self.models.iter().all(|model| {
+            let quiet = model.deeds.iter().all(|deed| *deed == Deed::Recurse);
+            let reads = |operand: &OperandKind| {
+                !matches!(
+                    operand.kind,
+                    Kind::Write
+                        | Kind::Edit
+                        | Kind::Delete
+                        | Kind::Exec
+                        | Kind::Shell
+                        | Kind::Sh
+                        | Kind::Command
+                        | Kind::Host
+                )
+            };
+            quiet && !model.entry.conduct.opaque && model.operands.iter().all(reads)
+        })
     }
 
     /// The innermost model.

@@ -46,6 +46,10 @@ impl Parser<'_> {
                 Ok(CommandKind::Arithmetic(expression))
             }
             Scan::Found(end) if !matches!(self.byte(end + 1), None | Some(b'\n' | b'\\')) => {
+                // The scan counts brackets, of which `case` has some without a partner.
+                if self.text.get(second..end).is_none_or(|inner| inner.contains("case")) {
+                    return self.fail("`case` between `((`");
+                }
                 // Not an expression after all. Bash reads the text again, in a way that here-documents
                 // do not survive.
                 let documents = self.bodies.len();

@@ -63,7 +63,7 @@ impl Walker<'_> {
             }
             "set" if !rest.is_empty() => {
                 self.set(&mut state, rest);
-                self.part(arguments, arguments.iter().map(Argument::shown).collect(), span);
+                self.part(arguments, span);
                 return Ok(Outcome::same(state));
             }
             "shift" => {
@@ -154,7 +154,7 @@ impl Walker<'_> {
             _ => Places::Unknown,
         };
         self.moves(&success.cwd, span);
-        self.part(arguments, arguments.iter().map(Argument::shown).collect(), span);
+        self.part(arguments, span);
         Outcome { success, failure: Some(state) }
     }
 
@@ -207,7 +207,7 @@ impl Walker<'_> {
         }
         success.stack = Rc::new(stack);
         self.moves(&success.cwd, span);
-        self.part(arguments, arguments.iter().map(Argument::shown).collect(), span);
+        self.part(arguments, span);
         Outcome { success, failure: Some(state) }
     }
 
@@ -218,10 +218,10 @@ impl Walker<'_> {
             self.risk(RiskKind::CodeExecution, "text that is not known is run as code", span);
             self.unresolved("eval of text that is not known", span);
             self.effect(EffectKind::Execute("text that is not known".to_owned()), span);
-            self.part(arguments, vec!["eval".to_owned()], span);
+            self.part(arguments, span);
             return Outcome::same(state);
         };
-        self.part(arguments, vec!["eval".to_owned()], span);
+        self.part(arguments, span);
         self.code(state, &words.join(" "), span, "eval")
     }
 
@@ -239,7 +239,7 @@ impl Walker<'_> {
                 return Err(state);
             }
             // Only redirections, whose effects are noted already.
-            self.part(arguments, vec![name.to_owned()], span);
+            self.part(arguments, span);
             return Ok(Outcome::same(state));
         };
         if first.many || first.text.may_be_option() {
@@ -249,7 +249,7 @@ impl Walker<'_> {
             if first.literal() != Some("--") && !listing {
                 self.unresolved(&format!("options of {name} are not followed"), first.span);
                 self.effect(EffectKind::Unknown(format!("options of {name} are not followed")), first.span);
-                self.part(arguments, vec![name.to_owned()], span);
+                self.part(arguments, span);
                 return Ok(Outcome::same(state));
             }
             if listing {
@@ -257,7 +257,7 @@ impl Walker<'_> {
             }
         }
         let rest = if first.literal() == Some("--") { rest.get(1..).unwrap_or_default() } else { rest };
-        self.part(arguments, arguments.iter().map(Argument::shown).collect(), span);
+        self.part(arguments, span);
         let lookup = if name == "exec" { Lookup::Program } else { Lookup::NoFunctions };
         let via = crate::analysis::Via::Program(name.to_owned());
         let after = state.clone();

@@ -3,7 +3,7 @@
 use super::{Walker, builtins, nested::Inner, simple::is_name};
 use crate::{
     analysis::Part,
-    effect::{EffectKind, Target},
+    effect::{Cause, EffectKind, Target},
     model::{
         Model,
         argv::{Given, Reading},
@@ -61,7 +61,8 @@ impl Walker<'_> {
         if !reading.info {
             self.conduct(&mut case, &reading, span);
         }
-        let normal = normalise(name, &reading);
+        let normal = reading.normal(name);
+        let reader = reading.only_reads_plainly();
         let hardened = reading.models.iter().any(|model| model.entry.conduct.hardened);
         let innermost = reading.model();
         let exits = reading.models.iter().rev().find(|model| !model.entry.exits.is_empty());
@@ -71,7 +72,7 @@ impl Walker<'_> {
         });
         let output = innermost.map(|model| output::foresee(model, &reading)).unwrap_or_default();
         let part = self.command_part(arguments, normal, span);
-        self.record(Part { hardened, output, exits: exits.unwrap_or_default(), ..part });
+        self.record(Part { hardened, reader, output, exits: exits.unwrap_or_default(), ..part });
         if !case.inner.is_empty()
             && innermost.is_some_and(|model| !model.entry.nesting.placeholder.is_empty())
         {
@@ -97,6 +98,7 @@ impl Walker<'_> {
                 self.effect(EffectKind::Unknown(format!("`{together}` together mean something else")), span);
             }
         }
+        self.run.cause = Cause::Program;
         for model in &reading.models {
             let listing = model.entry.conduct.listing.split_whitespace().any(|option| reading.gave(option));
             if !listing {
@@ -107,6 +109,7 @@ impl Walker<'_> {
             self.deeds(&innermost.bare, case.name, span);
         }
         // Options that move the tool come first: they decide where its other paths start.
+        self.run.cause = Cause::Place;
         for given in &reading.options {
             for (_, folder) in given.values.iter().filter(|(kind, _)| *kind == Kind::Dir) {
                 self.move_tool(case, folder);
@@ -115,9 +118,11 @@ impl Walker<'_> {
         if reading.models.iter().any(|model| model.entry.conduct.repository) {
             self.check_repository(case, span);
         }
+        self.run.cause = Cause::Option;
         for given in &reading.options {
             self.option(case, reading, given);
         }
+        self.run.cause = Cause::Program;
         if !innermost.entry.conduct.opaque {
             self.operands(case, reading, innermost);
         }
@@ -448,27 +453,4 @@ fn is_plain_format(text: &str) -> bool {
 /// `NAME=…`
 fn sets(operand: &Argument) -> bool {
     operand.text.prefix().split_once('=').is_some_and(|(name, _)| is_name(name)) && !operand.many
-}
-
-/// The argv in one spelling.
-fn normalise(name: &str, reading: &Reading<'_>) -> Vec<String> {
-    let mut normal = vec![name.to_owned()];
-    normal.extend(reading.subcommands.iter().cloned());
-    for given in &reading.options {
-        let long =
-            given.option.names.iter().filter(|name| name.starts_with("--")).max_by_key(|name| name.len());
-        let counted = given.option.names.iter().any(|name| name.ends_with('#'));
-        let mut word = match long.or(given.option.names.first()) {
-            Some(name) if !counted => name.clone(),
-            _ => given.spelt.clone(),
-        };
-        for (_, value) in &given.values {
-            word.push('=');
-            word.push_str(&value.shown());
-        }
-        normal.push(word);
-        normal.extend(given.command.iter().map(Argument::shown));
-    }
-    normal.extend(reading.operands.iter().map(Argument::shown));
-    normal
 }

@@ -9,9 +9,11 @@ mod nested;
 mod redirect;
 mod simple;
 
+pub use simple::bare_program;
+
 use crate::{
-    analysis::{Analysis, InPlaceEdit, Output, Part, Unresolved, Via},
-    effect::{Effect, EffectKind, Target},
+    analysis::{Analysis, InPlaceEdit, Normal, Output, Part, Unresolved, Via},
+    effect::{Cause, Effect, EffectKind, Target},
     risk::{Risk, RiskKind},
     span::Span,
     state::{Places, State},
@@ -62,6 +64,10 @@ pub(crate) struct Walker<'s> {
 
 /// Conditions and budgets of a walk.
 struct Run {
+    /// What brings about the effects that are found now.
+    cause: Cause,
+    /// The command being followed runs inside the working directories.
+    inside: bool,
     /// Code for `sh` is followed, where assignments before special builtins stay.
     posix: bool,
     /// What is expanded is only asked whether it is there, not shown.
@@ -131,6 +137,8 @@ impl<'s> Walker<'s> {
             calls: 0,
             locals: Vec::new(),
             run: Run {
+                cause: Cause::Program,
+                inside: true,
                 posix: false,
                 testing: false,
                 traced: false,
@@ -230,7 +238,7 @@ impl<'s> Walker<'s> {
 
     pub(crate) fn effect(&mut self, kind: EffectKind, span: Span) {
         let span = self.at(span);
-        self.pending.push(Effect { kind, span });
+        self.pending.push(Effect { kind, span, cause: self.run.cause });
     }
 
     pub(crate) fn reads_environment(&mut self, name: &str, span: Span) {
@@ -259,17 +267,19 @@ impl<'s> Walker<'s> {
     /// Effects that no command took become a part of their own.
     fn flush(&mut self, span: Span) {
         if !self.pending.is_empty() {
-            let part = self.build(&[], Vec::new(), span);
+            let part = self.build(&[], Normal::default(), span);
             self.record(part);
         }
     }
 
     /// A part with the effects gathered so far.
-    fn build(&mut self, arguments: &[Argument], normal: Vec<String>, span: Span) -> Part {
+    fn build(&mut self, arguments: &[Argument], normal: Normal, span: Span) -> Part {
         Part {
             span: self.at(span),
             argv: arguments.to_vec(),
             normal,
+            reader: false,
+            inside: self.run.inside,
             via: self.via.clone(),
             depth: self.depth,
             effects: std::mem::take(&mut self.pending),
@@ -296,11 +306,13 @@ impl<'s> Walker<'s> {
         }
         let pending = std::mem::take(&mut self.pending);
         let before = std::mem::replace(&mut self.via, via);
+        let (cause, inside) = (self.run.cause, self.run.inside);
         self.depth += 1;
         let result = follow(self);
         self.flush(span);
         self.depth -= 1;
         self.via = before;
+        (self.run.cause, self.run.inside) = (cause, inside);
         self.pending = pending;
         Some(result)
     }

@@ -2,7 +2,7 @@
 
 use super::Walker;
 use crate::{
-    effect::{EffectKind, Target},
+    effect::{Cause, EffectKind, Target},
     risk::RiskKind,
     span::Span,
     state::{State, Value},
@@ -12,6 +12,7 @@ use crate::{
 
 impl Walker<'_> {
     pub(super) fn redirects(&mut self, state: &mut State, redirects: &[Redirect]) {
+        let cause = std::mem::replace(&mut self.run.cause, Cause::Redirection);
         for redirect in redirects {
             if let Some(Descriptor::Variable(name)) = &redirect.descriptor {
                 self.check_assignment(state, name, redirect.span);
@@ -25,6 +26,7 @@ impl Walker<'_> {
                 RedirectTarget::Word(word) => self.redirect(state, redirect.operator, word),
             }
         }
+        self.run.cause = cause;
     }
 
     fn redirect(&mut self, state: &mut State, operator: RedirectOperator, word: &Word) {

@@ -2,13 +2,12 @@
 
 use super::{Outcome, Walker, loops::literal};
 use crate::{
-    analysis::Part,
-    effect::EffectKind,
+    analysis::{Normal, Part},
+    effect::{Cause, EffectKind},
     model,
     risk::RiskKind,
     span::Span,
-    state::{Function, State, Value},
-    surroundings::join,
+    state::{Function, Places, State, Value},
     syntax::tree::{AssignedValue, Assignment, PieceKind, Redirect, Simple, Word},
     value::{Argument, Origin, Stretch, Text},
     variables,
@@ -48,9 +47,12 @@ impl Walker<'_> {
             simple.words.get(1).and_then(literal).is_some_and(|word| matches!(word.as_str(), "-n" | "-z"));
         self.run.testing =
             first_name == "[" && asks && simple.words.len() == 4 && state.function("[").is_none();
+        self.run.inside = self.holds(&state.cwd);
+        self.run.cause = Cause::Expansion;
         let lists = self.argument_lists(&mut state, simple, span);
         self.run.testing = false;
         self.redirects(&mut state, redirects);
+        self.run.cause = Cause::Setting;
         if simple.words.is_empty() {
             for assignment in &simple.assignments {
                 self.assign(&mut state, assignment);
@@ -255,6 +257,8 @@ impl Walker<'_> {
         lookup: Lookup,
         span: Span,
     ) -> Outcome {
+        self.run.cause = Cause::Program;
+        self.run.inside = self.holds(&state.cwd);
         let Some(first) = arguments.first() else { return Outcome::same(state) };
         let Some(name) = first.literal().filter(|name| !name.is_empty()).map(str::to_owned) else {
             return self.unknown_command(state, arguments, span);
@@ -265,32 +269,26 @@ impl Walker<'_> {
         if lookup == Lookup::Shell {
             match state.function(&name) {
                 Some(Function::Defined(body)) => {
-                    self.part(arguments, Vec::new(), span);
+                    self.part(arguments, span);
                     return self.call(state, &name, &body, arguments.get(1..).unwrap_or_default());
                 }
                 Some(Function::Unsure) => {
                     self.unresolved(&format!("`{name}` may be a function"), span);
                     self.effect(EffectKind::Unknown(format!("`{name}` may be a function")), span);
-                    self.part(arguments, Vec::new(), span);
+                    self.part(arguments, span);
                     return Outcome::same(state);
                 }
                 None => {}
             }
         }
-        let bare = match name.rsplit_once('/') {
-            None => name.as_str(),
-            Some((folder, program)) if SYSTEM.contains(&folder) && join("/", &name) == name => program,
-            Some(_) => {
-                self.risk(
-                    RiskKind::CodeExecution,
-                    &format!("`{name}` is not one of the known programs"),
-                    span,
-                );
-                self.effect(EffectKind::Execute(format!("the program {name}")), span);
-                self.part(arguments, vec![name.clone()], span);
-                return Outcome::same(state);
-            }
-        };
+        let bare = bare_program(&name);
+        if bare.contains('/') {
+            let detail = format!("`{name}` is not one of the known programs");
+            self.risk(RiskKind::CodeExecution, &detail, span);
+            self.effect(EffectKind::Execute(format!("the program {name}")), span);
+            self.part(arguments, span);
+            return Outcome::same(state);
+        }
         let outcome = if lookup == Lookup::Program || name.contains('/') {
             Err(state)
         } else {
@@ -308,11 +306,19 @@ impl Walker<'_> {
                             EffectKind::Unknown(format!("`{bare}` is not a known program")),
                             first.span,
                         );
-                        self.part(arguments, vec![bare.to_owned()], span);
+                        self.part(arguments, span);
                     }
                 }
                 Outcome::same(state)
             }
+        }
+    }
+
+    /// Whether every folder it may be in is a working directory.
+    fn holds(&self, places: &Places) -> bool {
+        match places {
+            Places::OneOf(places) => places.iter().all(|place| self.surroundings.holds(place)),
+            Places::Unknown => false,
         }
     }
 
@@ -323,18 +329,18 @@ impl Walker<'_> {
         }
         self.unresolved("the command itself is not known", first.span);
         self.effect(EffectKind::Unknown(format!("`{}` could be any command", first.shown())), first.span);
-        self.part(arguments, Vec::new(), span);
+        self.part(arguments, span);
         Outcome::same(state)
     }
 
     /// Records a part with the effects gathered so far.
-    pub(super) fn part(&mut self, arguments: &[Argument], normal: Vec<String>, span: Span) {
-        let part = self.command_part(arguments, normal, span);
+    pub(super) fn part(&mut self, arguments: &[Argument], span: Span) {
+        let part = self.command_part(arguments, Normal::plain(arguments), span);
         self.record(part);
     }
 
     /// A part of a command, its words remembered and its spelling looked at.
-    pub(super) fn command_part(&mut self, arguments: &[Argument], normal: Vec<String>, span: Span) -> Part {
+    pub(super) fn command_part(&mut self, arguments: &[Argument], normal: Normal, span: Span) -> Part {
         let part = self.build(arguments, normal, span);
         for (at, argument) in arguments.iter().enumerate() {
             self.note_words(&argument.text);
@@ -345,6 +351,14 @@ impl Walker<'_> {
             }
         }
         part
+    }
+}
+
+/// A program's name without its folder, if that is one of the system's; else as it is.
+pub fn bare_program(name: &str) -> &str {
+    match name.rsplit_once('/') {
+        Some((folder, program)) if SYSTEM.contains(&folder) => program,
+        _ => name,
     }
 }
 

@@ -1,0 +1,256 @@
+//! Built-in checks: those that refuse whatever the rules say, and those that always ask.
+
+use std::path::Path;
+
+use gripper_shell::{Argument, Cause, EffectKind, Phase, Stretch, Target, Verdict, hidden};
+
+use crate::{
+    Behavior, By, Check, Decision, PathUse, Policy, Request, Risk, RuleList, Subject,
+    index::Index,
+    sensitive,
+    web::{self, Site},
+};
+
+fn refuse(check: Check, reason: String) -> Decision {
+    Decision::new(Behavior::Deny, By::Check(check), reason)
+}
+
+fn ask(check: Check, reason: String) -> Decision {
+    Decision::new(Behavior::Ask, By::Check(check), reason)
+}
+
+fn shown(path: &Path) -> String {
+    hidden::visible(&path.to_string_lossy()).into_owned()
+}
+
+/// Characters that deceive a reader of a command, or end a path early.
+pub(crate) fn hidden(request: &Request<'_>) -> Option<Decision> {
+    let (detail, what) = request.subjects.iter().find_map(|subject| match subject {
+        Subject::Command(command) => {
+            let found = hidden::find(&command.text);
+            found
+                .first()
+                .map(|found| (format!("{} at byte {} of the command", found.name(), found.at), "command"))
+        }
+        Subject::Path(path) => {
+            let nul = path.written.to_string_lossy().find('\0')?;
+            Some((format!("NUL at byte {nul} of the path"), "path"))
+        }
+        _ => None,
+    })?;
+    let reason = format!("the {what} hides a {detail}: write it without hidden characters");
+    let mut decision = refuse(Check::HiddenCharacters, reason);
+    decision.risks.push(Risk { name: "hidden_characters".into(), detail });
+    Some(decision)
+}
+
+/// Writing what nothing may write, or leaving the working directories through a link.
+pub(crate) fn protected(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
+    let written = || request.paths().filter(|path| path.write);
+    let found = written().flat_map(PathUse::both).find(|path| {
+        sensitive::is_protected(&path.to_string_lossy())
+            || policy.protected.iter().any(|own| path.starts_with(own))
+    });
+    if let Some(path) = found {
+        return Some(refuse(
+            Check::ProtectedPath,
+            format!("{} is protected: nothing may write it", shown(path)),
+        ));
+    }
+    let escaping = written().find(|path| policy.holds(&path.written) && !policy.holds(&path.real))?;
+    let (written, real) = (shown(&escaping.written), shown(&escaping.real));
+    let reason = format!(
+        "writing {written} would change {real}, which is outside the working directories: name that file itself"
+    );
+    Some(refuse(Check::EscapingLink, reason))
+}
+
+/// Removing a folder that everything depends on.
+pub(crate) fn critical_removal(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
+    let analysis = &request.command_use()?.analysis;
+    let critical = |path: &Path| {
+        let shallow = path.components().count() <= 2 && !policy.holds(path);
+        shallow || path == policy.home || policy.directories.iter().any(|folder| folder.starts_with(path))
+    };
+    let reason = |what: &str| {
+        let what = hidden::visible(what);
+        refuse(
+            Check::CriticalRemoval,
+            format!("removing {what} would destroy far more than a task needs: name what is to go"),
+        )
+    };
+    for part in analysis.parts() {
+        for effect in &part.effects {
+            let EffectKind::Delete(target) = &effect.kind else { continue };
+            let found = match target {
+                Target::Path(path) => critical(Path::new(path)).then_some(path),
+                Target::Pattern(pattern) => {
+                    let all = pattern.rsplit_once('/').is_some_and(|(folder, last)| {
+                        let folder = if folder.is_empty() { "/" } else { folder };
+                        matches!(last, "*" | ".*" | "**" | "?*" | ".[!.]*") && critical(Path::new(folder))
+                    });
+                    all.then_some(pattern)
+                }
+                Target::Unknown => None,
+            };
+            if let Some(found) = found {
+                return Some(reason(found));
+            }
+            // `"$FOLDER"/*` is `/*` as long as the variable is empty.
+            let empty = |argument: &&Argument| {
+                argument.span == effect.span
+                    && matches!(argument.text.stretches(), [Stretch::Unknown(_), Stretch::Known(known), ..]
+                        if known == "/" || known.starts_with("/*"))
+                    || matches!(argument.text.stretches(), [Stretch::Unknown(_), Stretch::Known(known), Stretch::Glob(_)]
+                        if known == "/")
+            };
+            if let Some(argument) = part.argv.iter().find(empty) {
+                return Some(reason(&argument.shown()));
+            }
+        }
+    }
+    None
+}
+
+/// A command whose text hides what it does should be written plainly before anybody judges it.
+pub(crate) fn deceptive(request: &Request<'_>, behavior: Behavior) -> Option<Decision> {
+    let command = request.command_use()?;
+    let risk = command.analysis.risks().iter().find(|risk| risk.kind.phase() == Phase::Allow)?;
+    let reason = format!("{}: {}; {}", risk.kind, risk.detail, risk.kind.advice());
+    Some(Decision::new(behavior, By::Check(Check::DeceptiveCommand), hidden::visible(&reason).into_owned()))
+}
+
+fn sites<'r>(request: &'r Request<'_>) -> impl Iterator<Item = Site> + 'r {
+    request.subjects.iter().filter_map(|subject| match subject {
+        Subject::Url(url) => Some(web::site(url)),
+        _ => None,
+    })
+}
+
+/// A URL that may not be fetched.
+pub(crate) fn bad_url(request: &Request<'_>) -> Option<Decision> {
+    sites(request).find_map(|site| match site {
+        Site::Refused(why) => Some(refuse(Check::BadUrl, why)),
+        _ => None,
+    })
+}
+
+/// A URL that needs a rule for exactly its host.
+pub(crate) fn doubtful_url(index: &Index, request: &Request<'_>) -> Option<Decision> {
+    sites(request).find_map(|site| match site {
+        Site::Doubtful { host, why, local } if !(local && index.list(RuleList::Allow).names_host(&host)) => {
+            Some(ask(Check::DoubtfulUrl, why))
+        }
+        _ => None,
+    })
+}
+
+/// Reading or writing what holds secrets, or writing what steers other programs, unless a rule
+/// names that very file.
+pub(crate) fn sensitive_path(index: &Index, request: &Request<'_>) -> Option<Decision> {
+    let list = index.list(RuleList::Allow);
+    let secret = |path: &Path| index.own.is_secret(&path.to_string_lossy());
+    let steering = |path: &Path| sensitive::is_steering(&path.to_string_lossy());
+    for path in request.paths().filter(|path| !path.names_only && path.pattern.is_none()) {
+        let found = path.both().into_iter().find_map(|it| {
+            let why = if secret(it) {
+                "may hold secrets"
+            } else if path.write && steering(it) {
+                "decides what other programs do later"
+            } else {
+                return None;
+            };
+            Some(format!("{} {why}", shown(it)))
+        });
+        let named = || list.names_path(path) || exactly_allowed(index, request);
+        if let Some(reason) = found
+            && !named()
+        {
+            return Some(ask(Check::SensitivePath, reason));
+        }
+    }
+    let patterns = request.paths().filter(|path| !path.names_only).filter_map(|path| path.pattern.as_ref());
+    let pattern = patterns.into_iter().find(|pattern| sensitive::pattern_is_secret(pattern))?;
+    let reason = format!("`{}` may lead to secrets", hidden::visible(pattern));
+    (!exactly_allowed(index, request)).then(|| ask(Check::SensitivePath, reason))
+}
+
+/// Whether a rule spells out the whole command, word for word.
+fn exactly_allowed(index: &Index, request: &Request<'_>) -> bool {
+    let Some(command) = request.command_use() else { return false };
+    let [part] = command.analysis.parts() else { return false };
+    let mut rules = index.list(RuleList::Allow).commands(crate::index::program(part));
+    rules.any(|(pattern, _)| pattern.is_exact() && pattern.allows(&part.argv))
+}
+
+/// A redirection that leaves the working directories.
+pub(crate) fn redirection(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
+    let analysis = &request.command_use()?.analysis;
+    let outside = analysis.effects().find_map(|effect| match &effect.kind {
+        EffectKind::Write(target) if effect.cause == Cause::Redirection => match target {
+            Target::Path(path) | Target::Pattern(path) => {
+                (!policy.holds(Path::new(path))).then(|| hidden::visible(path).into_owned())
+            }
+            Target::Unknown => Some("a file that is not known beforehand".to_owned()),
+        },
+        _ => None,
+    })?;
+    Some(ask(Check::Redirection, format!("a redirection writes {outside}, outside the working directories")))
+}
+
+/// Secrets together with a way out.
+pub(crate) fn exfiltration(index: &Index, request: &Request<'_>) -> Option<Decision> {
+    let analysis = &request.command_use()?.analysis;
+    let sends = analysis
+        .effects()
+        .any(|effect| matches!(&effect.kind, EffectKind::Network { sends: true, .. } | EffectKind::Listen));
+    let secret = analysis.effects().any(|effect| match &effect.kind {
+        EffectKind::Environment(_) => effect.cause != Cause::Setting,
+        EffectKind::Read(Target::Path(path)) => index.own.is_secret(path),
+        _ => false,
+    });
+    (sends && secret)
+        .then(|| ask(Check::Exfiltration, "it sends data out and uses secrets or the environment".to_owned()))
+}
+
+/// A command that only reads, but decides while it runs what.
+pub(crate) fn open_reads(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
+    let analysis = &request.command_use()?.analysis;
+    if analysis.verdict() != Verdict::ReadOnlyIfConfined {
+        return None;
+    }
+    if !policy.flags.confined {
+        let why = analysis
+            .confined()
+            .first()
+            .map_or("which files it reads is decided while it runs", |note| &note.why);
+        let reason = format!("{why}, and nothing here hides sensitive files from it");
+        return Some(ask(Check::Unconfined, reason));
+    }
+    let reads = analysis.reads();
+    // Names that are only listed count when something else reads what is not known.
+    let lists = if reads.contains(&Target::Unknown) { analysis.lists() } else { Default::default() };
+    let pattern = reads.iter().chain(&lists).find_map(|target| match target {
+        Target::Pattern(pattern) if sensitive::pattern_is_secret(pattern) => Some(pattern.as_str()),
+        _ => None,
+    });
+    let open = reads.contains(&Target::Unknown);
+    let hint = analysis.hints().iter().find(|word| open && sensitive::word_is_secret(word));
+    let named = analysis.words().iter().find(|word| open && sensitive::names_secret(word));
+    let found = pattern.or(hint.or(named).map(String::as_str))?;
+    let reason = format!("`{}` may lead to secrets", hidden::visible(found));
+    Some(ask(Check::SensitivePath, reason))
+}
+
+/// The first path, as written or as it resolves, that leaves the working directories.
+pub(crate) fn first_outside(policy: &Policy, request: &Request<'_>) -> Option<String> {
+    request.paths().find_map(|path| {
+        if !policy.holds(&path.written) {
+            Some(path.written.display().to_string())
+        } else if !policy.holds(&path.real) {
+            Some(format!("{} (which leads to {})", path.written.display(), path.real.display()))
+        } else {
+            None
+        }
+    })
+}

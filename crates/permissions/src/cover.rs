@@ -1,0 +1,234 @@
+//! Whether allow rules cover a command: every part of it, with all it does.
+
+use gripper_shell::{Analysis, Argument, Cause, Effect, EffectKind, Part, Stretch, Target, Via};
+
+use crate::{
+    CommandUse, Mode, PathUse, Policy, Request, RuleList, SourcedRule, Subject,
+    index::{Index, List, program},
+    programs,
+    rule::CommandPattern,
+};
+
+/// What allow rules say to a command.
+pub(crate) enum Cover<'i> {
+    /// Every part is covered; the strongest rule that was needed, if one was.
+    Whole(Option<&'i SourcedRule>),
+    /// These parts are not, by their places.
+    Lacking(Vec<usize>),
+}
+
+/// A command with what is needed to look at its parts.
+pub(crate) struct Coverage<'a> {
+    policy: &'a Policy,
+    list: &'a List,
+    strict: bool,
+    analysis: &'a Analysis,
+    paths: Vec<&'a PathUse>,
+    edits_accepted: bool,
+}
+
+impl<'a> Coverage<'a> {
+    pub(crate) fn new(
+        policy: &'a Policy,
+        index: &'a Index,
+        request: &'a Request<'_>,
+        command: &'a CommandUse,
+    ) -> Self {
+        let paths = request.subjects.iter().filter_map(|subject| match subject {
+            Subject::Path(path) => Some(path),
+            _ => None,
+        });
+        // Where something is forbidden, what cannot be followed might be just that.
+        let forbids = [RuleList::Deny, RuleList::Ask].map(|list| index.list(list));
+        Self {
+            policy,
+            list: index.list(RuleList::Allow),
+            strict: forbids.iter().any(|list| list.minds_commands() || list.minds_paths()),
+            analysis: &command.analysis,
+            paths: paths.collect(),
+            edits_accepted: policy.mode == Mode::AcceptEdits,
+        }
+    }
+
+    /// Looks at every part.
+    pub(crate) fn look(&self) -> Cover<'a> {
+        let followed = self.analysis.unresolved().is_empty();
+        let everything = self.list.commands("").find(|(pattern, _)| pattern.is_any());
+        if let Some((_, rule)) = everything
+            && (followed || !self.strict)
+        {
+            return Cover::Whole(Some(rule));
+        }
+        let parts = self.analysis.parts();
+        if !followed {
+            return Cover::Lacking((0..parts.len()).collect());
+        }
+        let mut covered: Vec<Option<Option<(&CommandPattern, &'a SourcedRule)>>> = Vec::new();
+        for (at, part) in parts.iter().enumerate() {
+            let verdict =
+                if self.harmless(part) { Some(None) } else { self.rule_for(parts, at, &covered).map(Some) };
+            covered.push(verdict);
+        }
+        let lacking: Vec<usize> =
+            covered.iter().enumerate().filter(|(_, verdict)| verdict.is_none()).map(|(at, _)| at).collect();
+        if !lacking.is_empty() {
+            return Cover::Lacking(lacking);
+        }
+        let needed = covered.into_iter().flatten().flatten().map(|(_, rule)| rule);
+        let written = self.paths.iter().filter(|path| path.write);
+        let files = written.filter_map(|path| self.list.allows_path(path));
+        Cover::Whole(crate::policy::strongest(needed.chain(files)))
+    }
+
+    /// Needs no rule: reads inside the working directories, and redirections that are covered.
+    fn harmless(&self, part: &Part) -> bool {
+        part.effects.iter().all(|effect| match &effect.kind {
+            EffectKind::Read(target) | EffectKind::List(target) => self.reads_inside(target),
+            _ => self.redirection(effect) || self.accepted_edit(part, effect),
+        })
+    }
+
+    fn reads_inside(&self, target: &Target) -> bool {
+        match target {
+            Target::Unknown => self.policy.flags.confined,
+            Target::Path(text) | Target::Pattern(text) => {
+                let mut uses = self.paths.iter().filter(|path| path.spells(text)).peekable();
+                let known = uses.peek().is_some();
+                known && uses.all(|path| path.both().into_iter().all(|path| self.policy.holds(path)))
+            }
+        }
+    }
+
+    /// A redirection to a file that may be written.
+    fn redirection(&self, effect: &Effect) -> bool {
+        effect.cause == Cause::Redirection && self.may_write(&effect.kind)
+    }
+
+    /// A file command of the accepting mode, or a redirection in it.
+    fn accepted_edit(&self, part: &Part, effect: &Effect) -> bool {
+        let edits = part.argv.is_empty()
+            || effect.cause == Cause::Redirection
+            || programs::is_file_command(program(part)) && part.via == Via::Line && part.inside;
+        if !self.edits_accepted || !edits {
+            return false;
+        }
+        match &effect.kind {
+            EffectKind::Tamper => program(part) == "rm",
+            kind => self.writes_inside(kind),
+        }
+    }
+
+    fn writes_inside(&self, kind: &EffectKind) -> bool {
+        let (EffectKind::Write(target) | EffectKind::Delete(target)) = kind else { return false };
+        self.written(target, |path| path.both().into_iter().all(|path| self.policy.holds(path)))
+    }
+
+    /// Whether a rule for files, or the mode, lets a file be written.
+    fn may_write(&self, kind: &EffectKind) -> bool {
+        let (EffectKind::Write(target) | EffectKind::Delete(target)) = kind else { return false };
+        self.written(target, |path| self.list.allows_path(path).is_some())
+            || (self.edits_accepted && self.writes_inside(kind))
+    }
+
+    fn written(&self, target: &Target, fits: impl Fn(&PathUse) -> bool) -> bool {
+        let (Target::Path(text) | Target::Pattern(text)) = target else { return false };
+        let mut uses = self.paths.iter().filter(|path| path.write && path.spells(text)).peekable();
+        uses.peek().is_some() && uses.all(|path| fits(path))
+    }
+
+    /// The rule that covers a part with all it does.
+    fn rule_for(
+        &self,
+        parts: &[Part],
+        at: usize,
+        before: &[Option<Option<(&CommandPattern, &'a SourcedRule)>>],
+    ) -> Option<(&'a CommandPattern, &'a SourcedRule)> {
+        let part = parts.get(at)?;
+        if let Some(parent) = parent(parts, at)
+            && !self.looks_through(parts, parent)
+        {
+            // What a shell or a package runner is given to run goes with the rule for it.
+            let (pattern, rule) = (*before.get(parent)?)??;
+            let outer = program(parts.get(parent)?);
+            let named = pattern.literal_words().iter().skip(1).any(|word| word == program(part));
+            let carried = programs::is_wrapper(outer) || programs::is_carrier(outer);
+            let own = self.list.commands(outer).find(|(own, _)| *own == pattern);
+            return own.filter(|_| named || !carried).map(|(pattern, _)| (pattern, rule));
+        }
+        self.list
+            .commands(program(part))
+            .find(|(pattern, _)| pattern.allows(&part.argv) && self.covers(pattern, part))
+    }
+
+    /// Whether a part is a wrapper in a form that changes nothing, as is all around it.
+    fn looks_through(&self, parts: &[Part], at: usize) -> bool {
+        let Some(part) = parts.get(at) else { return false };
+        let plain = programs::is_wrapper(program(part)) && part.only_reads();
+        plain && parent(parts, at).is_none_or(|parent| self.looks_through(parts, parent))
+    }
+
+    /// Whether a rule that fits the words also covers what they do.
+    fn covers(&self, pattern: &CommandPattern, part: &Part) -> bool {
+        let mut hosts = Vec::new();
+        for effect in &part.effects {
+            if let EffectKind::Network { host: Some(host), .. } = &effect.kind {
+                hosts.push(host.as_str());
+            }
+            let fine = effect.kind.is_read()
+                || match effect.cause {
+                    Cause::Redirection => self.redirection(effect),
+                    Cause::Setting | Cause::Place | Cause::Expansion => false,
+                    Cause::Option => spelt_out(pattern, part, effect) || self.may_write(&effect.kind),
+                    Cause::Program => self.trusted(pattern, part, effect),
+                };
+            if !fine {
+                return false;
+            }
+        }
+        part.inside && pattern.minds_hosts(&hosts)
+    }
+
+    /// What a program does by itself, under a rule for it.
+    fn trusted(&self, pattern: &CommandPattern, part: &Part, effect: &Effect) -> bool {
+        match &effect.kind {
+            _ if part.reader && !pattern.is_exact() => self.may_write(&effect.kind),
+            EffectKind::Write(Target::Unknown) | EffectKind::Delete(Target::Unknown) => {
+                // The program writes where it likes, but not where unknown words tell it to.
+                let unknown = |argument: &Argument| {
+                    argument.span == effect.span && argument.text.stretches().iter().any(is_open)
+                };
+                !part.argv.iter().any(unknown)
+            }
+            kind @ (EffectKind::Write(_) | EffectKind::Delete(_)) => {
+                self.writes_inside(kind) || self.may_write(kind)
+            }
+            _ => true,
+        }
+    }
+}
+
+fn is_open(stretch: &Stretch) -> bool {
+    matches!(stretch, Stretch::Unknown(_))
+}
+
+/// The part that runs this one, when it is a program.
+fn parent(parts: &[Part], at: usize) -> Option<usize> {
+    let part = parts.get(at)?;
+    let Via::Program(name) = &part.via else { return None };
+    let earlier = parts.get(..at)?;
+    earlier.iter().rposition(|outer| outer.depth + 1 == part.depth && program(outer) == name)
+}
+
+/// Whether the option behind an effect stands in the rule itself.
+fn spelt_out(pattern: &CommandPattern, part: &Part, effect: &Effect) -> bool {
+    let words = pattern.literal_words();
+    let at = part.argv.iter().position(|argument| argument.span == effect.span);
+    let near = at.map(|at| at.saturating_sub(1)..=at);
+    let named = |argument: &Argument| {
+        argument.literal().is_some_and(|word| {
+            let name = word.split('=').next().unwrap_or(word);
+            word.starts_with('-') && words.iter().any(|spelt| spelt == word || spelt == name)
+        })
+    };
+    near.and_then(|near| part.argv.get(near)).is_some_and(|near| near.iter().any(named))
+}

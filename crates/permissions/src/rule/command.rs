@@ -1,0 +1,356 @@
+//! Rules about commands: words and wildcards, compared with argument lists.
+
+use gripper_shell::{Argument, Normal, Part, Stretch};
+
+use crate::glob;
+
+/// The specifier of a rule such as `Bash(git push *)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CommandPattern {
+    /// The words, `*` as a wildcard, `\*` as itself.
+    words: Vec<String>,
+    end: End,
+    /// The same in the one spelling that commands are brought to.
+    normal: Normal,
+    /// The whole text, where it holds operators of the shell.
+    line: Option<String>,
+}
+
+/// What may follow the last word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Nothing.
+    Exact,
+    /// Further words: `git push *`, `git push:*`.
+    Words,
+    /// Further letters and words: `npm run lint*`.
+    Anything,
+}
+
+/// How a rule fits something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Fit {
+    /// Not at all.
+    No,
+    /// Perhaps: a part of the command is decided while it runs.
+    Maybe,
+    /// It does.
+    Yes,
+}
+
+/// Stands between words where a blank could be part of one.
+const GAP: char = '\u{1f}';
+
+impl CommandPattern {
+    pub(crate) fn parse(text: &str) -> Self {
+        let text = text.trim();
+        let (body, mut end) = match text.strip_suffix(":*") {
+            Some(body) => (body, End::Words),
+            None => (text, End::Exact),
+        };
+        let mut words = split(body);
+        if end == End::Exact && words.len() > 1 && words.last().is_some_and(|last| last == "*") {
+            words.pop();
+            end = End::Words;
+        } else if let Some(last) =
+            words.last_mut().filter(|last| last.ends_with('*') && !last.ends_with("\\*"))
+            && end == End::Exact
+        {
+            last.pop();
+            end = End::Anything;
+        }
+        let plain: Vec<&str> = words.iter().map(String::as_str).collect();
+        let line = has_operator(body).then(|| squeeze(text.strip_suffix(":*").map_or(text, |_| body)));
+        Self { normal: gripper_shell::normal(&plain), words, end, line }
+    }
+
+    /// Whether every command fits: `Bash` and `Bash(*)`.
+    pub(crate) fn is_any(&self) -> bool {
+        self.words.iter().all(String::is_empty) && self.end != End::Exact
+    }
+
+    /// Whether nothing fits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.words.is_empty() && self.end == End::Exact
+    }
+
+    /// The program it is about, when that is spelt out.
+    pub(crate) fn program(&self) -> Option<&str> {
+        let first = self.words.first().filter(|first| !first.is_empty() && !first.contains('*'))?;
+        let whole = self.words.len() > 1 || self.end != End::Anything;
+        (whole && self.line.is_none()).then(|| first.rsplit('/').next().unwrap_or(first))
+    }
+
+    /// The words before the first wildcard.
+    pub(crate) fn literal_words(&self) -> &[String] {
+        let literal = self.words.iter().take_while(|word| !word.contains('*')).count();
+        let open = self.end == End::Anything && literal == self.words.len();
+        self.words.get(..literal - usize::from(open && literal > 0)).unwrap_or_default()
+    }
+
+    /// Whether it has no wildcard at all.
+    pub(crate) fn is_exact(&self) -> bool {
+        self.end == End::Exact && !self.words.iter().any(|word| word.contains('*'))
+    }
+
+    /// Whether operators of the shell stand in it, so that no single command can fit.
+    pub(crate) fn has_operators(&self) -> bool {
+        self.line.is_some()
+    }
+
+    /// Whether the hosts it names are among `hosts`, all of them. A rule without hosts minds none.
+    pub(crate) fn minds_hosts(&self, hosts: &[&str]) -> bool {
+        let named: Vec<String> = self.words.iter().filter_map(|word| host(word)).collect();
+        named.is_empty() || hosts.iter().all(|host| named.iter().any(|named| named == host))
+    }
+
+    /// Whether an allow rule covers the words. A wildcard inside a word stays inside it, and does
+    /// not climb out of a folder.
+    pub(crate) fn allows(&self, argv: &[Argument]) -> bool {
+        if self.line.is_some() || self.is_empty() {
+            return false;
+        }
+        let Some((first, rest)) = argv.split_first() else { return false };
+        let program = first.literal().unwrap_or_default();
+        let bare = gripper_shell::bare_program(program);
+        let mut words: Vec<Option<&str>> = vec![Some(bare)];
+        words.extend(rest.iter().map(Argument::literal));
+        self.fits_words(&words)
+            || (bare != program && {
+                words[0] = Some(program);
+                self.fits_words(&words)
+            })
+    }
+
+    /// Word by word, the way globs are matched letter by letter: a lone `*` takes one word or more.
+    fn fits_words(&self, words: &[Option<&str>]) -> bool {
+        let (mut at, mut word) = (0, 0);
+        let mut star: Option<(usize, usize)> = None;
+        loop {
+            let done = at == self.words.len();
+            if done && (self.end != End::Exact || word == words.len()) {
+                return true;
+            }
+            let lone = self.words.get(at).is_some_and(|pattern| pattern == "*");
+            if lone && word < words.len() {
+                star = Some((at, word + 1));
+                (at, word) = (at + 1, word + 1);
+                continue;
+            }
+            let last = at + 1 == self.words.len() && self.end == End::Anything;
+            let fits = !done
+                && words.get(word).is_some_and(|text| {
+                    self.words.get(at).is_some_and(|pattern| fits_word(pattern, *text, last))
+                });
+            if fits {
+                (at, word) = (at + 1, word + 1);
+                continue;
+            }
+            match star {
+                Some((from, taken)) if taken < words.len() => {
+                    star = Some((from, taken + 1));
+                    (at, word) = (from + 1, taken + 1);
+                }
+                _ => return false,
+            }
+        }
+    }
+
+    /// How a deny or ask rule fits a part: by its words as they are, in the one spelling, or with
+    /// its options in any order.
+    pub(crate) fn strikes(&self, part: &Part) -> Fit {
+        let Some((first, rest)) = part.argv.split_first() else { return Fit::No };
+        let Some(program) = first.literal() else { return Fit::Maybe };
+        let bare = program.rsplit('/').next().unwrap_or(program);
+        let mut best = self.in_any_order(&part.normal, &part.argv);
+        let open = rest.iter().any(|argument| argument.literal().is_none());
+        let mut behind = String::new();
+        for argument in rest {
+            behind.push(GAP);
+            match argument.literal().filter(|_| !open) {
+                Some(literal) => behind.push_str(literal),
+                None => spell(argument, &mut behind),
+            }
+        }
+        for name in [bare, program] {
+            best = best.max(self.strikes_text(&format!("{name}{behind}"), open));
+        }
+        best
+    }
+
+    /// Whether all that another rule fits, fits this one too, by their texts.
+    pub(crate) fn swallows(&self, other: &Self) -> bool {
+        let narrow = other.words.join("\u{1f}");
+        let ends = other.end == End::Exact || self.end != End::Exact;
+        self.is_any() || (ends && self.strikes_text(&narrow, false) == Fit::Yes)
+    }
+
+    /// How it fits a text whose words are separated by gaps.
+    fn strikes_text(&self, text: &str, open: bool) -> Fit {
+        let pattern = self.words.join("\u{1f}");
+        let boundary = format!("{pattern}{GAP}*");
+        let anything = format!("{pattern}*");
+        let patterns: &[&str] = match self.end {
+            End::Exact => &[&pattern],
+            End::Words => &[&pattern, &boundary],
+            End::Anything => &[&anything],
+        };
+        if !open {
+            return if patterns.iter().any(|pattern| glob::matches(pattern, text)) {
+                Fit::Yes
+            } else {
+                Fit::No
+            };
+        }
+        if patterns.iter().any(|pattern| glob::meets(pattern, text)) { Fit::Maybe } else { Fit::No }
+    }
+
+    fn in_any_order(&self, part: &Normal, argv: &[Argument]) -> Fit {
+        let rule = &self.normal;
+        let heads = part.head.get(..rule.head.len()) == Some(rule.head.as_slice());
+        if !heads || self.words.is_empty() || rule.head.is_empty() {
+            return Fit::No;
+        }
+        let has = |wanted: &String| {
+            part.options
+                .iter()
+                .any(|option| glob::matches(wanted, option) || glob::matches(&format!("{wanted}=*"), option))
+        };
+        if !rule.options.iter().all(has) {
+            return Fit::No;
+        }
+        let operands = match self.end {
+            End::Exact => {
+                // Options before the subcommand only say where and how the program works.
+                let inner = part.head.last().and_then(|last| {
+                    argv.iter().position(|argument| argument.literal() == Some(last.as_str()))
+                });
+                let global = argv.iter().take(inner.unwrap_or(0));
+                let global = global.filter(|argument| argument.text.prefix().starts_with('-')).count();
+                rule.operands.len() == part.operands.len()
+                    && rule.head.len() == part.head.len()
+                    && part.options.len().saturating_sub(global) <= rule.options.len()
+            }
+            End::Words | End::Anything => rule.operands.len() <= part.operands.len(),
+        };
+        let fits = rule.operands.iter().zip(&part.operands).all(|(rule, given)| {
+            let open = self.end == End::Anything;
+            glob::matches(rule, given) || (open && glob::matches(&format!("{rule}*"), given))
+        });
+        if operands && fits { Fit::Yes } else { Fit::No }
+    }
+
+    /// Whether the text of a command could hold what the rule is about, wherever it stands. For
+    /// text that could not be followed.
+    pub(crate) fn appears_in(&self, text: &str) -> bool {
+        if self.is_any() {
+            return true;
+        }
+        if let Some(line) = &self.line {
+            return glob::matches(&format!("*{line}*"), &squeeze(text));
+        }
+        let literal: Vec<&str> =
+            self.words.iter().map(String::as_str).take_while(|word| !word.contains('*')).collect();
+        if literal.is_empty() {
+            return false;
+        }
+        let mark =
+            |c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':' | '=' | '+' | '@'));
+        let words: Vec<&str> = text.split(mark).filter(|word| !word.is_empty()).collect();
+        words.windows(literal.len()).any(|run| {
+            run.iter().zip(&literal).enumerate().all(|(at, (word, wanted))| {
+                let word = if at == 0 { word.rsplit('/').next().unwrap_or(word) } else { word };
+                let last = at + 1 == literal.len() && self.end == End::Anything;
+                word == *wanted || (last && word.starts_with(wanted))
+            })
+        })
+    }
+
+    /// How a rule with operators fits the whole line.
+    pub(crate) fn strikes_line(&self, text: &str) -> bool {
+        let open = if self.end == End::Exact { "" } else { "*" };
+        self.line.as_ref().is_some_and(|line| glob::matches(&format!("{line}{open}"), &squeeze(text)))
+    }
+}
+
+fn fits_word(pattern: &str, text: Option<&str>, open: bool) -> bool {
+    let Some(text) = text else { return pattern == "*" };
+    // `scripts/*.py` must not reach `scripts/../x.py`.
+    let climbs = pattern.contains("/*") && text.split('/').any(|part| part == "..");
+    !climbs && if open { glob::matches(&format!("{pattern}*"), text) } else { glob::matches(pattern, text) }
+}
+
+/// Adds an argument to a pattern, with wildcards for what is not known.
+fn spell(argument: &Argument, pattern: &mut String) {
+    for stretch in argument.text.stretches() {
+        match stretch {
+            Stretch::Known(known) => pattern.push_str(&glob::escape(known)),
+            _ => pattern.push('*'),
+        }
+    }
+    if argument.many {
+        pattern.push('*');
+    }
+}
+
+/// The words of a specifier: quotes group, blanks separate.
+fn split(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match (quote, letter) {
+            (Some(open), _) if letter == open => quote = None,
+            (None, '\'' | '"') if letters.clone().any(|later| later == letter) => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (None, _) if letter.is_whitespace() => words.extend(word.take()),
+            (_, '\\') => {
+                let word = word.get_or_insert_default();
+                match letters.next() {
+                    Some(star @ ('*' | '\\')) => word.extend(['\\', star]),
+                    Some(other) => word.push(other),
+                    None => word.push('\\'),
+                }
+            }
+            _ => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+fn has_operator(text: &str) -> bool {
+    let bare: String = {
+        let mut quote = None;
+        text.chars()
+            .filter(|&letter| match quote {
+                Some(open) => {
+                    if letter == open {
+                        quote = None;
+                    }
+                    false
+                }
+                None if matches!(letter, '\'' | '"') => {
+                    quote = Some(letter);
+                    false
+                }
+                None => true,
+            })
+            .collect()
+    };
+    bare.contains(['|', ';', '&', '>', '<', '`', '\n']) || bare.contains("$(")
+}
+
+fn squeeze(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The host of a URL in a rule, as far as it is spelt out.
+fn host(word: &str) -> Option<String> {
+    let (_, behind) = word.split_once("://")?;
+    let host = behind.split(['/', '?', '#', '*', ':']).next()?;
+    Some(host.rsplit('@').next().unwrap_or(host).to_ascii_lowercase()).filter(|host| !host.is_empty())
+}

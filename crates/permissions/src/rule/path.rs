@@ -1,0 +1,207 @@
+//! Rules about paths, in the syntax of `.gitignore` files.
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use crate::patterns;
+
+/// Where patterns start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Anchors {
+    /// Rules that begin with `/`.
+    pub root: PathBuf,
+    /// Rules that begin with `~/`.
+    pub home: PathBuf,
+    /// All others; the first is the working directory.
+    pub directories: Vec<PathBuf>,
+    /// Whether names that differ in case only are one file.
+    pub fold_case: bool,
+}
+
+/// The specifier of a rule such as `Edit(src/**)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PathPattern {
+    text: String,
+}
+
+impl PathPattern {
+    pub(crate) fn new(text: &str) -> Self {
+        Self { text: text.to_owned() }
+    }
+
+    /// Whether it has no wildcard, so that it names one file or folder.
+    pub(crate) fn is_literal(&self) -> bool {
+        !self.text.contains(['*', '?', '[', '\\'])
+    }
+
+    /// Whether it is a mere name, which counts at any depth.
+    pub(crate) fn is_bare(&self) -> bool {
+        let inner = self.text.strip_suffix('/').unwrap_or(&self.text);
+        !inner.contains('/') && !inner.starts_with('~') && inner != "." && inner != ".." && inner != "**"
+    }
+
+    /// The pattern as lines of a `.gitignore` file in `/`. A mere name means that name anywhere
+    /// for rules that forbid, and only below the working directories for rules that allow.
+    pub(crate) fn lines(&self, anchors: &Anchors, allow: bool) -> Vec<String> {
+        if self.is_bare() {
+            let name = &self.text;
+            return if allow {
+                anchors.directories.iter().map(|folder| format!("{}/**/{name}", spelt(folder))).collect()
+            } else {
+                vec![format!("**/{name}")]
+            };
+        }
+        let (base, rest): (&Path, &str) = if let Some(rest) = self.text.strip_prefix("//") {
+            (Path::new("/"), rest)
+        } else if self.text == "~" {
+            (&anchors.home, "")
+        } else if let Some(rest) = self.text.strip_prefix("~/") {
+            (&anchors.home, rest)
+        } else if let Some(rest) = self.text.strip_prefix('/') {
+            (&anchors.root, rest)
+        } else {
+            (anchors.directories.first().map_or(Path::new("/"), PathBuf::as_path), self.text.as_str())
+        };
+        vec![join(&spelt(base), rest)]
+    }
+}
+
+/// A path as a pattern that only it fits, without a slash at its end.
+fn spelt(path: &Path) -> String {
+    let mut text = String::new();
+    for letter in path.to_string_lossy().trim_end_matches('/').chars() {
+        if matches!(letter, '*' | '?' | '[' | ']' | '{' | '}' | '\\' | '!' | '#' | ' ') {
+            text.push('\\');
+        }
+        text.push(letter);
+    }
+    text
+}
+
+/// Appends a pattern, `.` and `..` taken out of it.
+fn join(base: &str, pattern: &str) -> String {
+    let mut parts: Vec<&str> = base.split('/').filter(|part| !part.is_empty()).collect();
+    for part in pattern.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            other => parts.push(other),
+        }
+    }
+    let folder = if pattern.ends_with('/') { "/" } else { "" };
+    match parts.is_empty() {
+        true => "/**".to_owned(),
+        false => format!("/{}{folder}", parts.join("/")),
+    }
+}
+
+/// Many path rules, prepared to be tested together.
+#[derive(Debug)]
+pub(crate) struct PathSet {
+    rules: Option<Gitignore>,
+    /// The rule that has no specifier.
+    whole: Option<usize>,
+    /// Files that are named without wildcards.
+    literal: HashMap<PathBuf, usize>,
+    /// The patterns as they are, to be compared with the patterns of commands.
+    lines: Vec<(usize, String)>,
+    /// A pattern could not be prepared: the set fits everything it is asked about.
+    broken: Option<usize>,
+}
+
+impl PathSet {
+    /// Prepares rules, each with its number, the strongest last.
+    pub(crate) fn new<'r>(
+        rules: impl Iterator<Item = (usize, Option<&'r PathPattern>)>,
+        anchors: &Anchors,
+        allow: bool,
+    ) -> Self {
+        let mut set =
+            Self { rules: None, whole: None, literal: HashMap::new(), lines: Vec::new(), broken: None };
+        let mut builder = GitignoreBuilder::new("/");
+        // The answer is only unreadable rules if this fails, and those count as fitting.
+        let _ = builder.case_insensitive(anchors.fold_case);
+        for (number, pattern) in rules {
+            let Some(pattern) = pattern else {
+                set.whole = Some(number);
+                continue;
+            };
+            for line in pattern.lines(anchors, allow) {
+                // The number travels as the file that the line came from.
+                let from = PathBuf::from(number.to_string());
+                if builder.add_line(Some(from), &line).is_err() && !allow {
+                    set.broken = Some(number);
+                }
+                if pattern.is_literal() {
+                    set.literal.insert(PathBuf::from(line.replace('\\', "")), number);
+                }
+                set.lines.push((number, line));
+            }
+        }
+        if !set.lines.is_empty() {
+            set.rules = builder.build().ok();
+            if set.rules.is_none() && !allow {
+                set.broken = set.lines.first().map(|(number, _)| *number);
+            }
+        }
+        set
+    }
+
+    /// Whether there are no rules.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.whole.is_none() && self.broken.is_none() && self.lines.is_empty()
+    }
+
+    /// The rule that fits a path, absolute and tidy.
+    pub(crate) fn find(&self, path: &Path, maybe_folder: bool) -> Option<usize> {
+        if let Some(number) = self.broken.or(self.whole) {
+            return Some(number);
+        }
+        let rules = self.rules.as_ref()?;
+        let below = path.strip_prefix("/").ok()?;
+        if below.as_os_str().is_empty() {
+            return None;
+        }
+        let number = |folder| {
+            let found = rules.matched_path_or_any_parents(below, folder);
+            found.inner().and_then(|glob| glob.from()?.to_str()?.parse().ok())
+        };
+        number(false).or_else(|| maybe_folder.then(|| number(true)).flatten())
+    }
+
+    /// The rule that names exactly this path.
+    pub(crate) fn names(&self, path: &Path) -> Option<usize> {
+        self.literal.get(path).copied()
+    }
+
+    /// The rule that a pattern of a command aims at.
+    pub(crate) fn aimed_at(&self, pattern: &str) -> Option<usize> {
+        let found = self.lines.iter().find(|(_, line)| {
+            let line = line.trim_end_matches("/**").trim_end_matches('/').to_lowercase();
+            patterns::reaches(pattern, std::slice::from_ref(&line))
+        });
+        found.map(|(number, _)| *number).or(self.broken).or(self.whole)
+    }
+
+    /// The rule about something inside a folder that would go as a whole.
+    pub(crate) fn inside(&self, folder: &Path) -> Option<usize> {
+        let found = self.lines.iter().find(|(_, line)| {
+            let fixed: PathBuf = Path::new(line)
+                .components()
+                .take_while(|part| !part.as_os_str().to_string_lossy().contains(['*', '?', '[']))
+                .collect();
+            fixed.starts_with(folder) && fixed != Path::new("/")
+        });
+        found.map(|(number, _)| *number)
+    }
+}
+
+#[cfg(test)]
+#[path = "path_tests.rs"]
+mod tests;

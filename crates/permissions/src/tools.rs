@@ -1,0 +1,51 @@
+//! The tools that the rule language knows by name, from a table.
+
+use std::{collections::BTreeMap, sync::LazyLock};
+
+use serde::Deserialize;
+
+const TABLE: &str = include_str!("../data/tools.toml");
+
+/// What the specifier of a rule for a tool is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A command line.
+    Command,
+    /// A file that is read.
+    Read,
+    /// A file that is changed.
+    Edit,
+    /// The host of a URL.
+    Domain,
+    /// A kind of sub-agent.
+    Agent,
+    /// A skill.
+    Skill,
+    /// Nothing.
+    Plain,
+}
+
+/// One line of the table.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KnownTool {
+    /// What its specifier is about.
+    pub kind: Kind,
+    /// The part of the input that is compared with the specifier.
+    #[serde(default)]
+    pub input: String,
+}
+
+static KNOWN: LazyLock<BTreeMap<String, KnownTool>> =
+    LazyLock::new(|| toml::from_str(TABLE).unwrap_or_default());
+
+/// What the rule language knows of a tool.
+pub fn known(name: &str) -> Option<&'static KnownTool> {
+    KNOWN.get(name)
+}
+
+/// The names of all known tools.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    KNOWN.keys().map(String::as_str)
+}
