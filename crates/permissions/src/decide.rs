@@ -361,6 +361,23 @@ impl Judge<'_, '_> {
     }
 }
 
+impl Decision {
+    /// The step that settled it, in words.
+    pub fn step_name(&self) -> &'static str {
+        match self.step {
+            1 => "deny rules",
+            2 => "checks that nothing lifts",
+            3 => "hooks that deny",
+            4 => "plan mode",
+            5 => "ask rules and checks that always ask",
+            6 => "bypass mode",
+            7 => "allow rules and hooks that allow",
+            8 => "what the call is known to do",
+            _ => "nothing else settled it",
+        }
+    }
+}
+
 /// The risks of a command go with every decision about it.
 fn with_risks(mut decision: Decision, request: &Request<'_>) -> Decision {
     let risks = request.command_use().map(|command| command.analysis.risks()).unwrap_or_default();

@@ -185,7 +185,7 @@ impl List {
                     Fit::No => {}
                 }
             }
-            if part.argv.first().is_some_and(|first| first.literal().is_none()) {
+            if part.argv.first().is_some_and(|first| first.literal().is_none()) && maybe.is_none() {
                 maybe = self.all_commands().next().map(|(_, rule)| (Fit::Maybe, rule)).or(maybe);
             }
         }

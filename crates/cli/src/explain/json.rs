@@ -1,12 +1,16 @@
 //! The whole analysis for machines.
 
-use gripper_runtime::permissions::{Decision, Request};
 use gripper_shell::{Argument, Part, Risk};
 use serde_json::{Value, json};
 
-pub(super) fn of(request: &Request<'_>, decision: &Decision) -> Value {
-    let mut value = json!(decision);
-    let Some(command) = request.command_use() else { return value };
+use super::Told;
+
+pub(super) fn of(told: &Told<'_>) -> Value {
+    let mut value = json!(told.decision);
+    value["step_name"] = json!(told.decision.step_name());
+    let rule = |(list, rule)| json!({ "list": list, "rule": rule });
+    value["matched"] = told.matched.iter().copied().map(rule).collect();
+    let Some(command) = told.request.command_use() else { return value };
     let analysis = &command.analysis;
     value["command"] = json!(command.text);
     value["summary"] = json!(command.summary);

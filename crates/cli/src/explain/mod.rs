@@ -1,4 +1,4 @@
-//! `gripper explain`: what a command would do, and what the policy says to it.
+//! `gripper explain`: what a call would do, and what the policy says to it.
 
 mod batch;
 mod json;
@@ -13,8 +13,13 @@ use std::{
 use gripper_runtime::{
     Place,
     environment::Environment,
-    permissions::{Behavior, CommandPlace, Decision, Policy, Request, decide},
+    permissions::{
+        Behavior, CommandPlace, Decision, Request, RuleList, SourcedRule, decide, matching,
+        tools::{self, Kind},
+    },
 };
+
+use serde_json::{Value, json};
 
 use crate::{
     exit::{Exit, UsageError},
@@ -23,9 +28,12 @@ use crate::{
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The command to explain; `-` reads it from standard input
+    /// The command to explain, or another tool's input as JSON; `-` reads it from standard input
     #[arg(value_name = "COMMAND", required_unless_present = "batch", allow_hyphen_values = true)]
     command: Option<String>,
+    /// The tool that would be called. For tools about one file or page its name is input enough
+    #[arg(long, value_name = "TOOL", default_value = "Bash", conflicts_with = "batch")]
+    tool: String,
     /// Judge every line of a JSON Lines file instead
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
     batch: Option<PathBuf>,
@@ -52,26 +60,44 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<Exit
         Some("-") => from_input()?,
         text => text.unwrap_or_default().to_owned(),
     };
-    let home = environment.home.clone().unwrap_or_else(|| PathBuf::from("/"));
-    let (request, decision) = judge(&text, &policy, &home);
-    let mut out = anstream::stdout().lock();
-    if args.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&json::of(&request, &decision))?)?;
-    } else {
-        write!(out, "{}", picture::of(&request, &decision))?;
-    }
-    Ok(exit(decision.behavior))
-}
-
-/// Judges a command as it would run here, links followed on the disk.
-fn judge(text: &str, policy: &Policy, home: &Path) -> (Request<'static>, Decision) {
+    let input = input(&args.tool, &text)?;
     let cwd = policy.directories.first().cloned().unwrap_or_else(|| PathBuf::from("/"));
     let place = Place { cwd: cwd.clone() };
     let real = |path: &str| place.locate(Path::new(path)).real;
-    let place = CommandPlace { cwd: &cwd.to_string_lossy(), home: &home.to_string_lossy(), real: &real };
-    let request = Request::command("Bash", text, policy, place);
-    let decision = decide(policy, &request);
-    (request, decision)
+    let home = policy.home.to_string_lossy();
+    let place = CommandPlace { cwd: &cwd.to_string_lossy(), home: &home, real: &real };
+    let request = Request::from_input(&args.tool, &input, &policy, place).ok_or_else(|| {
+        let wanted = tools::known(&args.tool).map_or("", |known| known.input.as_str());
+        UsageError(format!("{} needs \"{wanted}\" in its input, as a text", args.tool))
+    })?;
+    let told = Told { decision: decide(&policy, &request), matched: matching(&policy, &request), request };
+    let mut out = anstream::stdout().lock();
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&json::of(&told))?)?;
+    } else {
+        write!(out, "{}", picture::of(&told))?;
+    }
+    Ok(exit(told.decision.behavior))
+}
+
+/// Everything there is to say about one call.
+struct Told<'a> {
+    request: Request<'a>,
+    decision: Decision,
+    /// The rules that are about it, whether or not they decided.
+    matched: Vec<(RuleList, &'a SourcedRule)>,
+}
+
+/// The input of a tool: JSON, or for tools about one thing just that.
+fn input(tool: &str, text: &str) -> anyhow::Result<Value> {
+    let known = tools::known(tool).filter(|known| !known.input.is_empty());
+    match known {
+        Some(known) if known.kind == Kind::Command || !text.trim_start().starts_with('{') => {
+            Ok(json!({ known.input.as_str(): text }))
+        }
+        _ => serde_json::from_str(text)
+            .map_err(|error| UsageError(format!("the input of {tool} is not JSON: {error}")).into()),
+    }
 }
 
 fn from_input() -> anyhow::Result<String> {

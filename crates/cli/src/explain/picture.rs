@@ -3,16 +3,18 @@
 use std::fmt::Write;
 
 use anstyle::Style;
-use gripper_runtime::permissions::{Behavior, Decision, Request};
+use gripper_runtime::permissions::Behavior;
 use gripper_shell::{Part, Phase, Risk, Severity, Span, Verdict, Via};
 
+use super::Told;
 use crate::show::{self, BAD, BOLD, DIM, GOOD, NOTE};
 
 /// Parts and risks beyond these are only counted.
 const MOST_PARTS: usize = 40;
 const MOST_RISKS: usize = 12;
 
-pub(super) fn of(request: &Request<'_>, decision: &Decision) -> String {
+pub(super) fn of(told: &Told<'_>) -> String {
+    let decision = &told.decision;
     let mut text = String::new();
     let (style, word) = match decision.behavior {
         Behavior::Allow => (GOOD, "allow"),
@@ -20,7 +22,10 @@ pub(super) fn of(request: &Request<'_>, decision: &Decision) -> String {
         Behavior::Deny => (BAD, "deny"),
     };
     let _ = writeln!(text, "{style}{word}{style:#}  {}", show::safe(&decision.reason));
-    let Some(command) = request.command_use() else { return text };
+    let Some(command) = told.request.command_use() else {
+        rules(&mut text, told);
+        return text;
+    };
     let analysis = &command.analysis;
     underlined(&mut text, &command.text, analysis.risks());
     let _ = writeln!(text, "\n{BOLD}parts{BOLD:#}");
@@ -56,7 +61,31 @@ pub(super) fn of(request: &Request<'_>, decision: &Decision) -> String {
     for (code, meaning) in analysis.exits() {
         let _ = writeln!(text, "{DIM}exit {code} means: {meaning}{DIM:#}");
     }
+    rules(&mut text, told);
     text
+}
+
+/// The rules about the call, the step that settled it, and what would change the answer.
+fn rules(text: &mut String, told: &Told<'_>) {
+    let decision = &told.decision;
+    let _ = writeln!(text, "\n{BOLD}step{BOLD:#}      {} of 9: {}", decision.step, decision.step_name());
+    for (list, sourced) in told.matched.iter().take(MOST_PARTS) {
+        let rule = show::safe(sourced.rule.text()).into_owned();
+        let _ =
+            writeln!(text, "{BOLD}rule{BOLD:#}      {} {rule} {DIM}{}{DIM:#}", list.name(), sourced.source);
+    }
+    more(text, told.matched.len(), MOST_PARTS);
+    for suggestion in &decision.suggestions {
+        let rules: Vec<&str> =
+            std::iter::once(&suggestion.rule).chain(&suggestion.also).map(String::as_str).collect();
+        let _ = writeln!(
+            text,
+            "{BOLD}to {}{BOLD:#}  {} {DIM}{}{DIM:#}",
+            suggestion.list.name(),
+            show::safe(&rules.join("  and  ")),
+            show::safe(&suggestion.reach)
+        );
+    }
 }
 
 /// The text with marks under the words that are risky.

@@ -40,6 +40,8 @@ pub(crate) enum Fit {
 
 /// Stands between words where a blank could be part of one.
 const GAP: char = '\u{1f}';
+/// Stands for what is not known.
+const UNKNOWN: char = '\u{1}';
 
 impl CommandPattern {
     pub(crate) fn parse(text: &str) -> Self {
@@ -160,20 +162,26 @@ impl CommandPattern {
     /// its options in any order.
     pub(crate) fn strikes(&self, part: &Part) -> Fit {
         let Some((first, rest)) = part.argv.split_first() else { return Fit::No };
+        if self.is_any() {
+            return Fit::Yes;
+        }
         let Some(program) = first.literal() else { return Fit::Maybe };
         let bare = program.rsplit('/').next().unwrap_or(program);
         let mut best = self.in_any_order(&part.normal, &part.argv);
         let open = rest.iter().any(|argument| argument.literal().is_none());
-        let mut behind = String::new();
+        let (mut sure, mut perhaps) = (String::new(), String::new());
         for argument in rest {
-            behind.push(GAP);
-            match argument.literal().filter(|_| !open) {
-                Some(literal) => behind.push_str(literal),
-                None => spell(argument, &mut behind),
-            }
+            spell(argument, &mut sure, &mut perhaps);
         }
         for name in [bare, program] {
-            best = best.max(self.strikes_text(&format!("{name}{behind}"), open));
+            let patterns = self.patterns();
+            let fits = |pattern: &String| glob::matches(pattern, &format!("{name}{sure}"));
+            let meets = |pattern: &String| glob::meets(pattern, &format!("{}{perhaps}", glob::escape(name)));
+            best = best.max(match () {
+                () if patterns.iter().any(fits) => Fit::Yes,
+                () if open && patterns.iter().any(meets) => Fit::Maybe,
+                () => Fit::No,
+            });
         }
         best
     }
@@ -182,27 +190,17 @@ impl CommandPattern {
     pub(crate) fn swallows(&self, other: &Self) -> bool {
         let narrow = other.words.join("\u{1f}");
         let ends = other.end == End::Exact || self.end != End::Exact;
-        self.is_any() || (ends && self.strikes_text(&narrow, false) == Fit::Yes)
+        self.is_any() || (ends && self.patterns().iter().any(|wide| glob::matches(wide, &narrow)))
     }
 
-    /// How it fits a text whose words are separated by gaps.
-    fn strikes_text(&self, text: &str, open: bool) -> Fit {
+    /// Patterns for texts whose words are separated by gaps.
+    fn patterns(&self) -> Vec<String> {
         let pattern = self.words.join("\u{1f}");
-        let boundary = format!("{pattern}{GAP}*");
-        let anything = format!("{pattern}*");
-        let patterns: &[&str] = match self.end {
-            End::Exact => &[&pattern],
-            End::Words => &[&pattern, &boundary],
-            End::Anything => &[&anything],
-        };
-        if !open {
-            return if patterns.iter().any(|pattern| glob::matches(pattern, text)) {
-                Fit::Yes
-            } else {
-                Fit::No
-            };
+        match self.end {
+            End::Exact => vec![pattern],
+            End::Words => vec![format!("{pattern}{GAP}*"), pattern],
+            End::Anything => vec![format!("{pattern}*")],
         }
-        if patterns.iter().any(|pattern| glob::meets(pattern, text)) { Fit::Maybe } else { Fit::No }
     }
 
     fn in_any_order(&self, part: &Normal, argv: &[Argument]) -> Fit {
@@ -280,16 +278,23 @@ fn fits_word(pattern: &str, text: Option<&str>, open: bool) -> bool {
     !climbs && if open { glob::matches(&format!("{pattern}*"), text) } else { glob::matches(pattern, text) }
 }
 
-/// Adds an argument to a pattern, with wildcards for what is not known.
-fn spell(argument: &Argument, pattern: &mut String) {
+/// Adds an argument to two texts: one in which the unknown is a letter that only wildcards fit,
+/// and a pattern in which it is a wildcard itself.
+fn spell(argument: &Argument, sure: &mut String, perhaps: &mut String) {
+    sure.push(GAP);
+    perhaps.push(GAP);
     for stretch in argument.text.stretches() {
-        match stretch {
-            Stretch::Known(known) => pattern.push_str(&glob::escape(known)),
-            _ => pattern.push('*'),
+        if let Stretch::Known(known) = stretch {
+            sure.push_str(known);
+            perhaps.push_str(&glob::escape(known));
+        } else {
+            sure.push(UNKNOWN);
+            perhaps.push('*');
         }
     }
     if argument.many {
-        pattern.push('*');
+        sure.push(UNKNOWN);
+        perhaps.push('*');
     }
 }
 

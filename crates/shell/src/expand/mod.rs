@@ -102,6 +102,11 @@ impl Walker<'_> {
         let span = self.at(word.span);
         let mut ways = vec![Fields::default()];
         let brackets = closes_bracket(word);
+        let literal = |piece: &Piece| match &piece.kind {
+            PieceKind::Literal(text) => text.clone(),
+            _ => String::new(),
+        };
+        let names = word.pieces.first().is_some_and(|first| literal(first).contains('='));
         if brackets && splits_bracket(word) {
             self.unresolved("a bracket pattern around an expansion", word.span);
         }
@@ -112,6 +117,9 @@ impl Walker<'_> {
             let mut chunks = self.chunks(state, piece);
             if at == 0 {
                 self.tilde(state, word, &mut chunks, false);
+            } else if names && literal(piece).contains('~') {
+                // What looks like an assignment is expanded like one.
+                chunks = vec![Chunk::Quoted(Text::unknown(Origin::Computed))];
             }
             let mut next = Vec::new();
             for way in &ways {
