@@ -14,6 +14,8 @@ pub(crate) fn listen() -> std::io::Result<watch::Receiver<()>> {
         signals.recv().await;
         sender.send_replace(());
         signals.recv().await;
+        // Nobody will be there to end them later.
+        gripper_process::end_all();
         std::process::exit(130);
     });
     Ok(receiver)

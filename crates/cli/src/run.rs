@@ -41,7 +41,7 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
     let human = args.human || (!args.json && std::io::stdout().is_terminal());
     let mut lines = open(&args.file)?;
     let policy = session::policy(&args.policy, &environment)?;
-    let session = session::open(&args.policy, &environment, policy, |builder| builder)?;
+    let session = session::open(&args.policy, &environment, policy, |builder| builder).await?;
     let turn = session.toolbox.turn();
     let mut screen = Screen::new(human);
     let mut tick = tokio::time::interval(Duration::from_millis(100));
@@ -78,11 +78,15 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
         }
     }
     screen.finish()?;
-    session.finish();
+    session.finish().await;
     if let Some(error) = broken {
         return Err(anyhow::Error::new(error).context("the calls could not be read to their end"));
     }
-    Ok(if interrupted { Exit::Interrupted } else { Exit::Ok })
+    Ok(match (interrupted, session.toolbox.halted()) {
+        (true, _) => Exit::Interrupted,
+        (false, Some(_)) => Exit::Denied,
+        (false, None) => Exit::Ok,
+    })
 }
 
 /// Reads on a thread of its own, so that a slow pipe never holds up a running call.

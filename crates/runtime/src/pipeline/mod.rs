@@ -18,7 +18,7 @@ use crate::{
     access::Access,
     event::Event,
     executor::Lane,
-    hooks::{Before, BeforeCall, RewriteTrust},
+    hooks::{Before, BeforeCall, HookEvent, HookRun, RewriteTrust, call_fields},
     place::Place,
     registry::Pool,
     results::Strategy,
@@ -91,9 +91,30 @@ pub(crate) async fn run_call(lane: &Lane, admitted: Result<Box<Admitted>, ToolEr
 
 /// Stages 3 and 4: what must be true before the tool may run.
 async fn prepare(lane: &Lane, admitted: Box<Admitted>) -> Result<Permit, ToolError> {
+    if let Some(reason) = lane.toolbox().halted() {
+        let message = format!("not run: a hook ended the session: {reason}");
+        return Err(ToolError::new(ErrorCode::HookBlocked, message));
+    }
     repeated(lane, &admitted)?;
     let hooked = hooks(lane, admitted).await?;
-    permission(lane, hooked).await
+    let toolbox = lane.toolbox();
+    if !toolbox.hooks.listens(HookEvent::PERMISSION_DENIED) {
+        return permission(lane, hooked).await;
+    }
+    let (tool, input) = (hooked.admitted.tool.clone(), hooked.admitted.input.shared());
+    match permission(lane, hooked).await {
+        // Other refusals than those of a decision have this code too.
+        Err(mut error) if error.structured.as_ref().is_some_and(|more| more.get("decision").is_some()) => {
+            let name = &tool.spec().name;
+            let mut fields = call_fields(lane.call_id(), name, &input);
+            fields.insert("reason".to_owned(), error.message.clone().into());
+            let fired = toolbox.fire(HookEvent::PERMISSION_DENIED, name, fields, None).await;
+            report(lane, fired.runs, fired.stop);
+            fired.context.iter().for_each(|note| error.message.push_str(&format!("\n\n{note}")));
+            Err(error)
+        }
+        other => other,
+    }
 }
 
 /// Stage 1: is the tool there?
@@ -173,8 +194,11 @@ async fn hooks(lane: &Lane, admitted: Box<Admitted>) -> Result<Hooked, ToolError
 async fn run_hooks(lane: &Lane, mut admitted: Box<Admitted>) -> Result<Hooked, ToolError> {
     let toolbox = lane.toolbox();
     let name = admitted.tool.spec().name.clone();
-    let input = admitted.tool.observable(&admitted.input, &toolbox.place());
-    let call = BeforeCall { call_id: lane.call_id(), tool: &name, input: &input };
+    let (place, policy) = (toolbox.place(), toolbox.policy());
+    let input = admitted.tool.observable(&admitted.input, &place);
+    let scene = toolbox.scene(&place, &policy);
+    let call =
+        BeforeCall { call_id: lane.call_id(), tool: &name, input: &input, access: &admitted.access, scene };
     // Hooks that do not answer open no door: a person is asked.
     let silent = || Before {
         opinion: Some(HookOpinion::Ask("the hooks did not answer in time".to_owned())),
@@ -182,10 +206,9 @@ async fn run_hooks(lane: &Lane, mut admitted: Box<Admitted>) -> Result<Hooked, T
     };
     let answer = tokio::time::timeout(toolbox.settings.hook_limit, toolbox.hooks.before(call)).await;
     let before = answer.unwrap_or_else(|_| silent());
-    for run in before.runs {
-        lane.event(Event::Hook { call_id: lane.call_id().clone(), run });
-    }
-    if let Some(reason) = before.block {
+    report(lane, before.runs, before.stop);
+    let within = |text: String| toolbox.within(lane.call_id(), text);
+    if let Some(reason) = before.block.map(within) {
         return Err(ToolError::new(ErrorCode::HookBlocked, format!("a hook blocked this call: {reason}")));
     }
     if let Some(rewrite) = before.input {
@@ -199,7 +222,20 @@ async fn run_hooks(lane: &Lane, mut admitted: Box<Admitted>) -> Result<Hooked, T
     }
     // Until here calls behind this one were held back, as nobody knew what it would touch.
     settle(lane, &admitted).await?;
-    Ok(Hooked { admitted, opinion: before.opinion, notes: before.context })
+    let opinion = before.opinion.map(|opinion| match opinion {
+        HookOpinion::Allow(reason) => HookOpinion::Allow(within(reason)),
+        HookOpinion::Ask(reason) => HookOpinion::Ask(within(reason)),
+        HookOpinion::Deny(reason) => HookOpinion::Deny(within(reason)),
+    });
+    Ok(Hooked { admitted, opinion, notes: before.context.into_iter().map(within).collect() })
+}
+
+/// Tells which hooks ran, and keeps it if one of them wants the session to end.
+fn report(lane: &Lane, runs: Vec<HookRun>, stop: Option<String>) {
+    for run in runs {
+        lane.event(Event::Hook { call_id: Some(lane.call_id().clone()), run });
+    }
+    lane.toolbox().halt(stop);
 }
 
 /// Puts another input in place, checked again, and leaves a record of both.
@@ -348,13 +384,15 @@ async fn execute(lane: &Lane, permit: Permit) -> Outcome {
         progress: ProgressSender::new(lane.reporter()),
         cancel: lane.cancel().clone(),
     };
+    let began = Instant::now();
     let ran = AssertUnwindSafe(tool.run(&admitted.input, &call)).catch_unwind().await;
     if admitted.hooked {
         lane.end_of_work();
     }
     let ran = ran.unwrap_or_else(|panic| Err(panicked(lane.tool(), panic.as_ref())));
     let mut outcome = map(lane, tool, ran);
-    let said = after(lane, &admitted, &outcome.result).await;
+    outcome.result.duration = began.elapsed();
+    let said = after(lane, &admitted, &mut outcome.result).await;
     bound(toolbox, &mut outcome);
     // Notes come after the bound, or they would be the first thing cut off.
     for note in repairs(&admitted).into_iter().chain(notes).chain(said) {
@@ -404,20 +442,30 @@ fn repairs(admitted: &Admitted) -> Vec<String> {
     admitted.input.coercions().iter().map(say).collect()
 }
 
-/// Hooks after the call, and what they want to say.
-async fn after(lane: &Lane, admitted: &Admitted, result: &CallResult) -> Vec<String> {
+/// Hooks after the call: they may replace the result, and add to it.
+async fn after(lane: &Lane, admitted: &Admitted, result: &mut CallResult) -> Vec<String> {
     if !admitted.hooked {
         return Vec::new();
     }
     let toolbox = lane.toolbox();
-    let input = admitted.tool.observable(&admitted.input, &toolbox.place());
-    let call = BeforeCall { call_id: lane.call_id(), tool: &admitted.tool.spec().name, input: &input };
+    let (place, policy) = (toolbox.place(), toolbox.policy());
+    let input = admitted.tool.observable(&admitted.input, &place);
+    let call = BeforeCall {
+        call_id: lane.call_id(),
+        tool: &admitted.tool.spec().name,
+        input: &input,
+        access: &admitted.access,
+        scene: toolbox.scene(&place, &policy),
+    };
     let answer = tokio::time::timeout(toolbox.settings.hook_limit, toolbox.hooks.after(call, result)).await;
     let said = answer.unwrap_or_default();
-    for run in said.runs {
-        lane.event(Event::Hook { call_id: lane.call_id().clone(), run });
+    report(lane, said.runs, said.stop);
+    if let Some(output) = said.output {
+        let text = output.as_str().map_or_else(|| output.to_string(), str::to_owned);
+        result.content = vec![Block::text(text)];
+        result.structured = Some(output).filter(Value::is_object);
     }
-    said.context
+    said.context.into_iter().map(|text| toolbox.within(lane.call_id(), text)).collect()
 }
 
 fn bound(toolbox: &Toolbox, outcome: &mut Outcome) {
