@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     exit::{Exit, UsageError},
+    interrupt,
     session::{self, PolicyFlags},
     show::{self, BAD, BOLD, DIM, GOOD},
 };
@@ -66,7 +67,7 @@ fn list(flags: &PolicyFlags, environment: &Environment, json: bool) -> anyhow::R
     let (entries, diagnostics) = session::hook_entries(flags)?;
     let mut sound = true;
     for entry in &entries {
-        let wrong = ailment(entry, &policy.directories[0], &policy.root, &env);
+        let wrong = ailment(entry, &policy.root, &policy.root, &env);
         sound &= wrong.is_none();
         if json {
             writeln!(std::io::stdout(), "{}", describe(entry, wrong.as_deref()))?;
@@ -124,13 +125,16 @@ async fn test(
     let mut fields = Map::new();
     if !tool.is_empty() {
         fields.insert("tool_name".into(), tool.into());
-        fields.insert("tool_input".into(), input);
+        fields.insert("tool_input".into(), input.clone());
         fields.insert("tool_use_id".into(), "test".into());
     }
-    let place = Place { cwd: policy.directories[0].clone() };
+    let place = Place { cwd: policy.root.clone() };
     let scene = Scene { session: "test", agent: &Agent::main(), place: &place, policy: &policy };
-    let request = (!tool.is_empty()).then(|| Request::new(tool));
-    let tried = runner.rehearse(scene, Occasion { event, subject: tool, fields, request }).await;
+    let request = (!tool.is_empty()).then(|| Request { input: Some(&input), ..Request::new(tool) });
+    let tried = runner.rehearse(scene, Occasion { event, subject: tool, fields, request: request.as_ref() });
+    let Some(tried) = interrupt::unless(&mut interrupt, rehearsal).await else {
+        return Ok(Exit::Interrupted);
+    };
     if tried.is_empty() {
         show::line("no hook matches")?;
     }

@@ -41,12 +41,15 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
     let human = args.human || (!args.json && std::io::stdout().is_terminal());
     let mut lines = open(&args.file)?;
     let policy = session::policy(&args.policy, &environment)?;
-    let session = session::open(&args.policy, &environment, policy, |builder| builder).await?;
+    let mut interrupt = interrupt::listen()?;
+    let opening = session::open(&args.policy, &environment, policy, |builder| builder);
+    let Some(session) = interrupt::unless(&mut interrupt, opening).await.transpose()? else {
+        return Ok(Exit::Interrupted);
+    };
     let turn = session.toolbox.turn();
     let mut screen = Screen::new(human);
     let mut tick = tokio::time::interval(Duration::from_millis(100));
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut interrupt = interrupt::listen()?;
     let (mut reading, mut interrupted) = (true, false);
     let mut broken = None;
     let mut number = 0usize;

@@ -35,11 +35,14 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
         UsageError(format!("the input is not JSON: {error}; an example: '{{\"file_path\": \"/tmp/a\"}}'"))
     })?;
     let policy = session::policy(&args.policy, &environment)?;
-    let session = session::open(&args.policy, &environment, policy, |builder| builder).await?;
+    let mut interrupt = interrupt::listen()?;
+    let opening = session::open(&args.policy, &environment, policy, |builder| builder);
+    let Some(session) = interrupt::unless(&mut interrupt, opening).await.transpose()? else {
+        return Ok(Exit::Interrupted);
+    };
     let turn = session.toolbox.turn();
     turn.submit(CallRequest::new("c1", &args.name, input));
     turn.close();
-    let mut interrupt = interrupt::listen()?;
     let mut last = None;
     loop {
         tokio::select! {

@@ -98,8 +98,6 @@ pub struct Ended {
     pub stdout: Captured,
     /// What it printed on standard error.
     pub stderr: Captured,
-    /// How many processes were still there when it had ended by itself.
-    pub left_behind: usize,
 }
 
 /// Why a child did not start.
@@ -125,8 +123,8 @@ const SETTLE: Duration = Duration::from_millis(100);
 pub async fn run(spec: Spec, cancel: &CancellationToken) -> Result<Ended, StartError> {
     let mut tree = start(&spec)?;
     let (mut stdout, mut stderr) = (Captured::default(), Captured::default());
-    let (status, left_behind) = attend(&mut tree, &spec, cancel, (&mut stdout, &mut stderr)).await;
-    Ok(Ended { status, stdout, stderr, left_behind })
+    let status = attend(&mut tree, &spec, cancel, (&mut stdout, &mut stderr)).await;
+    Ok(Ended { status, stdout, stderr })
 }
 
 async fn attend(
@@ -134,7 +132,7 @@ async fn attend(
     spec: &Spec,
     cancel: &CancellationToken,
     (stdout, stderr): (&mut Captured, &mut Captured),
-) -> (Status, usize) {
+) -> Status {
     let pipes = tree.take_pipes();
     let traffic = async {
         let feed = async {
@@ -158,24 +156,22 @@ async fn attend(
             () = &mut traffic, if !silent => silent = true,
         }
     };
-    let alone = matches!(status, Status::Exited(_) | Status::Signalled(_));
-    if alone && !silent {
+    if matches!(status, Status::Exited(_) | Status::Signalled(_)) && !silent {
         silent = tokio::time::timeout(SETTLE, &mut traffic).await.is_ok();
     }
-    let ended = {
-        let mut ending = pin!(tree.end(spec.grace));
-        loop {
-            tokio::select! {
-                ended = &mut ending => break ended,
-                // While it tidies up it may still print.
-                () = &mut traffic, if !silent => silent = true,
+    // While it tidies up it may still print.
+    let mut ending = pin!(tree.end(spec.grace));
+    while !silent {
+        tokio::select! {
+            () = &mut ending => {
+                tokio::time::timeout(SETTLE, &mut traffic).await.ok();
+                return status;
             }
+            () = &mut traffic => silent = true,
         }
-    };
-    if !silent {
-        tokio::time::timeout(SETTLE, &mut traffic).await.ok();
     }
-    (status, if alone { ended } else { 0 })
+    ending.await;
+    status
 }
 
 fn start(spec: &Spec) -> Result<Tree, StartError> {

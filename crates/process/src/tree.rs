@@ -11,7 +11,7 @@ use std::{
     io,
     process::ExitStatus,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -23,9 +23,9 @@ use crate::Status;
 const MARK: &str = "GRIPPER_CHILD";
 
 /// A look at `/proc` and a round of signals cost little, and the dying need a moment.
-const BREATH: Duration = Duration::from_millis(2);
+const BREATH: Duration = Duration::from_millis(5);
 /// Rounds of killing before what is left is given up on; only the unkillable survive the first few.
-const ROUNDS: usize = 250;
+const ROUNDS: usize = 100;
 
 /// The children that run now.
 static RUNNING: Mutex<Vec<Arc<Root>>> = Mutex::new(Vec::new());
@@ -96,46 +96,35 @@ impl Tree {
         }
     }
 
-    /// Asks what is left to end, then makes it. Gives how many processes there were.
-    pub(crate) async fn end(&mut self, grace: Duration) -> usize {
-        let found = self.root.signal(Signal::TERM);
-        if found > 0 {
-            let patience = tokio::time::sleep(grace);
-            tokio::pin!(patience);
-            loop {
-                tokio::select! {
-                    () = &mut patience => break,
-                    () = tokio::time::sleep(BREATH) => {}
-                }
-                self.child.try_wait().ok();
-                if self.root.find().is_empty() {
-                    break;
-                }
+    /// Asks what is left to end, then makes it.
+    pub(crate) async fn end(&mut self, grace: Duration) {
+        let begin = Instant::now();
+        let mut left = self.root.signal(Signal::TERM);
+        while left > 0 && begin.elapsed() < grace {
+            tokio::time::sleep(BREATH).await;
+            self.child.try_wait().ok();
+            left = self.root.find().len();
+        }
+        self.end_now();
+    }
+
+    fn end_now(&mut self) {
+        self.root.kill();
+        // Its end is near; reaped here, it does not depend on a runtime that may be gone.
+        for _ in 0..ROUNDS {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                break;
             }
-            for _ in 0..ROUNDS {
-                if self.root.signal(Signal::KILL) == 0 {
-                    break;
-                }
-                tokio::time::sleep(BREATH).await;
-                self.child.try_wait().ok();
-            }
+            std::thread::sleep(BREATH);
         }
         self.ended = true;
-        found
     }
 }
 
 impl Drop for Tree {
     fn drop(&mut self) {
         if !self.ended {
-            self.root.kill();
-            // Its end is near; reaped here, it does not depend on a runtime that may be gone.
-            for _ in 0..ROUNDS {
-                if !matches!(self.child.try_wait(), Ok(None)) {
-                    break;
-                }
-                std::thread::sleep(BREATH);
-            }
+            self.end_now();
         }
         lock(&RUNNING).retain(|root| !Arc::ptr_eq(root, &self.root));
     }
@@ -155,11 +144,13 @@ impl Root {
     /// Signals every process of the tree and reaps those that ended. Gives how many live.
     fn signal(&self, signal: Signal) -> usize {
         let found = self.find();
-        // The group as a whole first: what forks faster than we look cannot escape that.
-        if found.iter().any(|process| process.group == self.pid.as_raw_pid()) {
+        let (group, away): (Vec<_>, Vec<_>) =
+            found.iter().partition(|process| process.group == self.pid.as_raw_pid());
+        // The group as a whole: what forks faster than we look cannot escape that.
+        if !group.is_empty() {
             kill_process_group(self.pid, signal).ok();
         }
-        found.iter().for_each(|process| process.signal(signal));
+        away.iter().for_each(|process| process.signal(signal));
         found.len()
     }
 
@@ -190,7 +181,7 @@ fn status_of(status: ExitStatus) -> Status {
 
 #[cfg(target_os = "linux")]
 mod sweep {
-    use std::{collections::HashMap, fs};
+    use std::{collections::BTreeSet, fs};
 
     use rustix::process::{
         Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, pidfd_open, pidfd_send_signal, waitid,
@@ -253,42 +244,29 @@ mod sweep {
     /// Every process below the root, of its session, or with its mark; dead ones included.
     pub(super) fn tree(tree: &Root) -> Vec<Process> {
         let (root, us) = (tree.pid.as_raw_pid(), getpid().as_raw_pid());
-        let all: HashMap<i32, Process> = fs::read_dir("/proc")
-            .into_iter()
-            .flatten()
-            .flatten()
-            .filter_map(|entry| Process::read(entry.file_name().to_str()?.parse().ok()?))
-            .map(|process| (process.pid, process))
-            .collect();
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let all: Vec<Process> =
+            entries.filter_map(|entry| Process::read(entry.file_name().to_str()?.parse().ok()?)).collect();
         // A number is free again only when no session is called by it: then there is none of ours.
-        let reused = all.get(&root).is_some_and(|process| Some(process.started) != tree.started);
-        let mut known: HashMap<i32, bool> = HashMap::from([(us, false)]);
-        for process in all.values() {
-            // Up to a process about which it is known whether it belongs, and no further.
-            let mut path = Vec::new();
-            let mut at = Some(process);
-            let belongs = loop {
-                let Some(process) = at.filter(|process| !path.contains(&process.pid)) else { break false };
-                if let Some(known) = known.get(&process.pid) {
-                    break *known;
-                }
-                path.push(process.pid);
-                if (process.session == root && !reused) || marked(process, us, &tree.mark) {
-                    break true;
-                }
-                at = all.get(&process.parent);
-            };
-            // Below one that belongs everything does; above one that does not, nothing is said.
-            known.extend(path.into_iter().map(|pid| (pid, belongs)));
+        let reused = all.iter().any(|process| process.pid == root && Some(process.started) != tree.started);
+        let begins = |process: &&Process| {
+            (process.session == root && !reused) || (process.parent == us && marked(process.pid, &tree.mark))
+        };
+        let mut mine: BTreeSet<i32> = all.iter().filter(begins).map(|process| process.pid).collect();
+        let mut before = 0;
+        while before < mine.len() {
+            before = mine.len();
+            let below = all.iter().filter(|process| mine.contains(&process.parent));
+            let below: Vec<i32> = below.map(|process| process.pid).collect();
+            mine.extend(below);
         }
-        all.into_values().filter(|process| known.get(&process.pid) == Some(&true)).collect()
+        all.into_iter().filter(|process| mine.contains(&process.pid)).collect()
     }
 
     /// An orphan is ours by adoption; whose it was, its environment tells.
-    fn marked(process: &Process, us: i32, mark: &str) -> bool {
-        process.parent == us
-            && fs::read(format!("/proc/{}/environ", process.pid))
-                .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes()))
+    fn marked(pid: i32, mark: &str) -> bool {
+        fs::read(format!("/proc/{pid}/environ"))
+            .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes()))
     }
 }
 

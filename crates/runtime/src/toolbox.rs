@@ -16,7 +16,7 @@ use crate::{
     event::{Event, Observer},
     executor::Turn,
     guard::Guard,
-    hooks::{Fired, HookEvent, HookRun, HookSet, Hooks, Occasion, Scene, fields},
+    hooks::{After, HookEvent, HookRun, HookSet, Hooks, Occasion, Scene, fields},
     place::Place,
     registry::{Pool, Registry, Viewer, assemble_pool},
     results::{ResultsStore, StoreLimits, Strategy},
@@ -160,16 +160,18 @@ impl Toolbox {
 
     /// The session begins: hooks may add to the conversation. Gives which ran.
     pub async fn begin(&self) -> Vec<HookRun> {
-        self.turning_point(HookEvent::SESSION_START, "startup", json!({ "source": "startup" })).await
+        let told = json!({ "source": "startup" });
+        let runs = self.turning_point(HookEvent::SESSION_START, "startup", told).await;
+        self.observe_runs(&runs);
+        runs
     }
 
     /// The session ends: hooks hear of it, and none is left running. Gives which ran.
     pub async fn end(&self) -> Vec<HookRun> {
         let mut runs =
             self.turning_point(HookEvent::SESSION_END, "other", json!({ "reason": "other" })).await;
-        let late = self.hooks.close().await;
-        self.observe_runs(&late);
-        runs.extend(late);
+        runs.extend(self.hooks.close().await);
+        self.observe_runs(&runs);
         runs
     }
 
@@ -178,11 +180,10 @@ impl Toolbox {
         if !self.hooks.listens(event) {
             return Vec::new();
         }
-        let fired = self.fire(event, subject, fields(more), None).await;
-        self.observe_runs(&fired.runs);
-        self.halt(fired.stop);
-        lock(&self.state).messages.extend(fired.context);
-        fired.runs
+        let said = self.fire(event, subject, fields(more), None).await;
+        self.halt(said.stop);
+        lock(&self.state).messages.extend(said.context);
+        said.runs
     }
 
     fn observe_runs(&self, runs: &[HookRun]) {
@@ -197,16 +198,16 @@ impl Toolbox {
         event: HookEvent,
         subject: &str,
         fields: Map<String, Value>,
-        request: Option<Request<'_>>,
-    ) -> Fired {
+        request: Option<&Request<'_>>,
+    ) -> After {
         let (place, policy) = (self.place(), self.policy());
         let occasion = Occasion { event, subject, fields, request };
         let firing = self.hooks.fire(self.scene(&place, &policy), occasion);
-        let mut fired = tokio::time::timeout(self.settings.hook_limit, firing).await.unwrap_or_default();
-        for text in &mut fired.context {
+        let mut said = tokio::time::timeout(self.settings.hook_limit, firing).await.unwrap_or_default();
+        for text in &mut said.context {
             *text = self.within(event.name(), std::mem::take(text));
         }
-        fired
+        said
     }
 
     /// Tells hooks what happened; nobody waits for them.

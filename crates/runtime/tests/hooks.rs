@@ -269,8 +269,8 @@ async fn the_turning_points_of_a_session() {
     toolbox.begin().await;
     assert_eq!(toolbox.take_messages(), ["from start"]);
     let (_, runs) = call_in(&toolbox, "Echo", json!({})).await;
-    assert_eq!(runs, ["started"]);
-    while !workspace.path("pid").exists() {
+    assert_eq!(runs, ["started", "pass"]);
+    while !std::fs::read_to_string(workspace.path("pid")).is_ok_and(|pid| pid.ends_with('\n')) {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     let late = toolbox.end().await;

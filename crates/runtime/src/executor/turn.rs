@@ -273,7 +273,9 @@ impl Core {
             let core = self.clone();
             // Whoever waits for the next event may stop waiting; hooks run once all the same.
             tokio::spawn(async move {
-                core.toolbox.turning_point(HookEvent::POST_TOOL_BATCH, "", told).await;
+                for run in core.toolbox.turning_point(HookEvent::POST_TOOL_BATCH, "", told).await {
+                    core.post(Event::Hook { call_id: None, run });
+                }
                 lock(&core.state).batch.state = BatchState::Done;
                 core.news.notify_one();
             });

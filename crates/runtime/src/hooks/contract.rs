@@ -5,7 +5,6 @@ use gripper_process::Status;
 use serde_json::{Map, Value, json};
 
 use super::{HookEvent, Scene};
-use crate::approve;
 
 /// How a hook's program or address came back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +23,7 @@ pub(super) struct Said {
     pub(super) verdict: Option<Verdict>,
     pub(super) input: Option<Value>,
     pub(super) output: Option<Value>,
-    pub(super) answer: Option<approve::Answer>,
+    pub(super) approved: bool,
     pub(super) context: Option<String>,
     pub(super) message: Option<String>,
     pub(super) stop: Option<String>,
@@ -67,14 +66,31 @@ impl Verdict {
 }
 
 impl Said {
+    /// What it did with all that goes with it, for a person who tries it.
+    pub(super) fn account(&self) -> String {
+        let reason = self.verdict.clone().map(|verdict| match verdict.opinion() {
+            HookOpinion::Allow(reason) | HookOpinion::Ask(reason) | HookOpinion::Deny(reason) => reason,
+        });
+        let shown = |value: &Option<Value>| value.as_ref().map(Value::to_string);
+        let parts = [
+            ("because", self.block.clone().or(reason)),
+            ("input", shown(&self.input)),
+            ("output", shown(&self.output)),
+            ("for the model", self.context.clone()),
+            ("for the person", self.message.clone()),
+            ("ends the session", self.stop.clone()),
+        ];
+        let parts = parts.into_iter().filter_map(|(label, text)| Some(format!("; {label}: {}", text?)));
+        format!("{}{}", self.word(), parts.collect::<String>())
+    }
+
     /// What it did, in a word.
     pub(super) fn word(&self) -> &'static str {
         match self {
             Said { block: Some(_), .. } => "block",
             Said { stop: Some(_), .. } => "stop",
             Said { verdict: Some(verdict), .. } => verdict.word(),
-            Said { answer: Some(approve::Answer::Allow { .. }), .. } => "allow",
-            Said { answer: Some(approve::Answer::Deny { .. }), .. } => "deny",
+            Said { approved: true, .. } => "allow",
             Said { input: Some(_), .. } | Said { output: Some(_), .. } => "rewrite",
             Said { context: Some(_), .. } => "note",
             _ => "pass",
@@ -138,6 +154,7 @@ pub(super) fn read(event: HookEvent, raw: &Raw) -> Result<Said, String> {
             Ok(said) => Ok(said),
             Err(_) => {
                 let first = raw.stderr.trim().lines().next().unwrap_or_default();
+                let first: String = first.chars().take(500).collect();
                 Err(format!("exit code {code}{}{first}", if first.is_empty() { "" } else { ": " }))
             }
         },
@@ -197,15 +214,17 @@ fn special(event: HookEvent, value: &Value, said: &mut Said) -> Result<(), Strin
     if event == HookEvent::PERMISSION_REQUEST
         && let Some(decision) = value.get("decision")
     {
-        let message = decision.get("message").and_then(Value::as_str).map(str::to_owned);
-        said.answer = match decision.get("behavior").and_then(Value::as_str) {
+        match decision.get("behavior").and_then(Value::as_str) {
             _ if decision.get("updatedInput").is_some_and(|input| !input.is_null()) => {
                 return Err("an answer to a question cannot change the input; a PreToolUse hook can".into());
             }
-            Some("allow") => Some(approve::Answer::once()),
-            Some("deny") => Some(approve::Answer::Deny { feedback: message }),
-            _ => None,
-        };
+            Some("allow") => said.approved = true,
+            Some("deny") => {
+                let message = decision.get("message").and_then(Value::as_str);
+                said.block = Some(message.unwrap_or("it gave no reason").to_owned());
+            }
+            _ => {}
+        }
     }
     Ok(())
 }

@@ -6,6 +6,7 @@
 
 pub mod config;
 mod contract;
+mod health;
 mod http;
 mod runner;
 mod set;
@@ -20,10 +21,11 @@ use gripper_permissions::{HookOpinion, Policy, Request};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::{access::Access, approve, pipeline::CallResult, place::Place, tool::Agent};
+use crate::{pipeline::CallResult, place::Place, tool::Agent};
 
 pub(crate) use contract::{call_fields, fields};
-pub use runner::{HookRunner, Rehearsal, Surroundings, ailment};
+pub use health::ailment;
+pub use runner::{HookRunner, Rehearsal, Surroundings};
 pub use set::{Answer, HookSet};
 
 /// A moment at which hooks run. Firing another one takes a line here, a line in [`FIRED`](Self::FIRED)
@@ -99,24 +101,18 @@ pub struct Scene<'a> {
 pub struct BeforeCall<'a> {
     /// The call's id.
     pub call_id: &'a str,
-    /// The tool's name.
-    pub tool: &'a str,
     /// The input, repairs included.
     pub input: &'a Value,
-    /// What it would touch.
-    pub access: &'a Access,
+    /// The call as rules see it.
+    pub request: &'a Request<'a>,
     /// Where it happens.
     pub scene: Scene<'a>,
 }
 
 impl<'a> BeforeCall<'a> {
-    /// The call as rules see it.
-    pub fn request(&self) -> Request<'a> {
-        Request {
-            subjects: self.access.subjects().to_vec(),
-            read_only: self.access.read_only(),
-            ..Request::new(self.tool)
-        }
+    /// The tool's name.
+    pub fn tool(&self) -> &'a str {
+        self.request.tool
     }
 }
 
@@ -146,9 +142,13 @@ pub struct Rewrite {
     pub managed: bool,
 }
 
-/// What hooks said after a call.
+/// What hooks said after a call, or when something else had happened.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct After {
+    /// Why they object. A question is thereby answered with no.
+    pub objections: Vec<String>,
+    /// Whether one of them answered the question with yes.
+    pub approved: bool,
     /// Text added to the result.
     pub context: Vec<String>,
     /// Another output in place of the tool's.
@@ -169,20 +169,7 @@ pub struct Occasion<'a> {
     /// What hooks are told beside the fields that all events have.
     pub fields: Map<String, Value>,
     /// The call it is about, if it is about one.
-    pub request: Option<Request<'a>>,
-}
-
-/// What hooks said about an [`Occasion`].
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Fired {
-    /// An answer to the question, if it was one.
-    pub answer: Option<approve::Answer>,
-    /// Text for the model.
-    pub context: Vec<String>,
-    /// Stop the whole session, with the reason for the person.
-    pub stop: Option<String>,
-    /// Which hooks ran.
-    pub runs: Vec<HookRun>,
+    pub request: Option<&'a Request<'a>>,
 }
 
 /// One hook that ran, for the record.
@@ -222,8 +209,8 @@ pub trait Hooks: Send + Sync {
     }
 
     /// Something happened, and what hooks say matters.
-    fn fire<'a>(&'a self, _scene: Scene<'a>, _occasion: Occasion<'a>) -> BoxFuture<'a, Fired> {
-        futures::future::ready(Fired::default()).boxed()
+    fn fire<'a>(&'a self, _scene: Scene<'a>, _occasion: Occasion<'a>) -> BoxFuture<'a, After> {
+        futures::future::ready(After::default()).boxed()
     }
 
     /// Something happened, and nobody waits for what hooks do about it.

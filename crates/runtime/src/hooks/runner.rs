@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    path::Path,
+    path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -13,18 +13,18 @@ use futures::{
     FutureExt,
     future::{BoxFuture, join, join_all},
 };
-use gripper_permissions::{HookOpinion, Request, Rule, Scope};
-use gripper_process::{Spec, find_program};
+use gripper_permissions::{Request, RuleList, Scope};
+use gripper_process::{Spec, Status};
 use serde_json::{Map, Value};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
-    After, Before, BeforeCall, Fired, HookEvent, HookRun, Hooks, Occasion, Rewrite, Scene,
+    After, Before, BeforeCall, HookEvent, HookRun, Hooks, Occasion, Rewrite, Scene,
     config::{Action, Entry, OnFailure, Pace},
     contract::{self, Raw, Said, Verdict},
     http,
 };
-use crate::{approve, pipeline::CallResult};
+use crate::pipeline::CallResult;
 
 /// What a hook is run with.
 #[derive(Debug, Clone, Default)]
@@ -94,24 +94,17 @@ impl HookRunner {
         Self(Arc::new(Inner { slots, surroundings, detached, over, late }))
     }
 
-    /// Whether there are any hooks.
-    pub fn is_empty(&self) -> bool {
-        self.0.slots.is_empty()
-    }
-
     /// Fires an event by hand, each matching hook by itself, and tells how it went.
     pub async fn rehearse(&self, scene: Scene<'_>, occasion: Occasion<'_>) -> Vec<Rehearsal> {
         let Occasion { event, subject, fields, request } = occasion;
         let payload = contract::payload(scene, &self.0.surroundings.transcript, event, fields);
         let mut all = Vec::new();
-        for slot in self.0.matching(event, subject, request.as_ref()) {
+        for slot in self.0.matching(event, subject, scene, request) {
             let stdin = Value::Object(payload.clone()).to_string();
-            let raw = self.0.ask(slot, scene, stdin.clone()).await;
+            let raw = self.0.prepare(slot, scene, stdin.clone()).go().await;
             let heard = raw.as_ref().map_err(Clone::clone).and_then(|raw| contract::read(event, raw));
-            let (outcome, failed) = match &heard {
-                Ok(said) => (format!("{}{}", said.word(), said.details()), false),
-                Err(why) => (format!("failed: {why}"), true),
-            };
+            let failed = heard.is_err();
+            let outcome = heard.map_or_else(|why| format!("failed: {why}"), |said| said.account());
             let raw = raw.map(|raw| (status_words(&raw), raw.stdout, raw.stderr)).unwrap_or_default();
             all.push(Rehearsal { entry: slot.entry.clone(), stdin, raw, outcome, failed });
         }
@@ -119,28 +112,30 @@ impl HookRunner {
     }
 }
 
-/// Whether an `if` applies to a call.
-fn covers(rule: &Rule, request: &Request<'_>) -> bool {
-    rule.covers(request.tool)
-}
-
 fn status_words(raw: &Raw) -> String {
     match raw.status {
-        gripper_process::Status::Exited(code) => format!("exit code {code}"),
-        gripper_process::Status::Signalled(signal) => format!("killed by signal {signal}"),
-        gripper_process::Status::TimedOut => "its time was up".to_owned(),
-        gripper_process::Status::Cancelled => "stopped".to_owned(),
+        Status::Exited(code) => format!("exit code {code}"),
+        Status::Signalled(signal) => format!("killed by signal {signal}"),
+        Status::TimedOut => "its time was up".to_owned(),
+        Status::Cancelled => "stopped".to_owned(),
     }
 }
 
 impl Inner {
     /// The hooks for this, each only once, in order.
-    fn matching(&self, event: HookEvent, subject: &str, request: Option<&Request<'_>>) -> Vec<&Slot> {
+    fn matching(
+        &self,
+        event: HookEvent,
+        subject: &str,
+        scene: Scene<'_>,
+        request: Option<&Request<'_>>,
+    ) -> Vec<&Slot> {
         let mut found: Vec<&Slot> = Vec::new();
         for slot in self.slots.iter().filter(|slot| slot.entry.event == event.name()) {
             let entry = &slot.entry;
             let covered = match (&entry.condition, request) {
-                (Some(rule), Some(request)) => covers(rule, request),
+                // Any part of the call is enough, as for a rule that asks.
+                (Some(rule), Some(request)) => rule.matches(RuleList::Ask, scene.policy, request),
                 (Some(_), None) => false,
                 (None, _) => true,
             };
@@ -164,57 +159,29 @@ impl Inner {
         event: HookEvent,
         payload: Map<String, Value>,
     ) -> Heard<'a> {
-        let stdin = Value::Object(payload).to_string();
+        let run = self.prepare(slot, scene, Value::Object(payload).to_string());
         if slot.entry.pace == Pace::Detached {
-            self.detach(slot, scene, event, stdin);
+            self.detach(slot, event, run);
             return (slot, Ok(Said::default()));
         }
-        let raw = self.ask(slot, scene, stdin).await;
-        (slot, raw.and_then(|raw| contract::read(event, &raw)))
+        (slot, run.go().await.and_then(|raw| contract::read(event, &raw)))
     }
 
-    /// Runs one hook.
-    async fn ask(&self, slot: &Slot, scene: Scene<'_>, stdin: String) -> Result<Raw, String> {
-        self.job(&slot.entry, scene, stdin)?.run(self.over.clone()).await
-    }
-
-    /// Everything one run needs, so that it may outlive the call.
-    fn job(&self, entry: &Entry, scene: Scene<'_>, stdin: String) -> Result<Job, String> {
-        if let Some(trouble) = &entry.trouble {
-            return Err(trouble.clone());
+    fn prepare(&self, slot: &Slot, scene: Scene<'_>, stdin: String) -> Run {
+        let mut env = self.surroundings.env.clone();
+        for name in ["GRIPPER_PROJECT_DIR", "CLAUDE_PROJECT_DIR"] {
+            env.push((name.into(), scene.policy.root.clone().into()));
         }
-        let env = environment(&self.surroundings.env, &scene.policy.root);
-        let cwd = &scene.place.cwd;
-        Ok(match &entry.action {
-            Action::Command { command, args } => {
-                let spec = match args {
-                    None => Spec::shell(command, cwd, env),
-                    Some(args) => {
-                        let args = args.iter().map(OsString::from).collect();
-                        Spec { env, ..Spec::exec(command, args, cwd) }
-                    }
-                };
-                Job::Command(Spec { stdin: stdin.into_bytes(), limit: entry.limit, ..spec })
-            }
-            Action::Http { .. } => Job::Http(entry.clone(), env, stdin),
-            Action::Other(kind) => return Err(format!("hooks of type {kind} cannot run")),
-        })
+        env.push(("CLAUDECODE".into(), "1".into()));
+        Run { entry: slot.entry.clone(), env, cwd: scene.place.cwd.clone(), stdin, over: self.over.clone() }
     }
 
     /// Starts a hook that nobody waits for; it ends with the session at the latest.
-    fn detach(self: &Arc<Self>, slot: &Slot, scene: Scene<'_>, event: HookEvent, stdin: String) {
-        let job = self.job(&slot.entry, scene, stdin);
+    fn detach(self: &Arc<Self>, slot: &Slot, event: HookEvent, run: Run) {
         let (inner, name) = (self.clone(), slot.name.clone());
         self.detached.spawn(async move {
-            let raw = match job {
-                Ok(job) => job.run(inner.over.clone()).await,
-                Err(why) => Err(why),
-            };
-            let run = match raw.and_then(|raw| contract::read(event, &raw)) {
-                Ok(said) => HookRun { message: said.message.clone(), ..HookRun::new(&name, said.word()) },
-                Err(why) => HookRun { failed: true, ..HookRun::new(&name, why) },
-            };
-            inner.late.lock().unwrap_or_else(PoisonError::into_inner).push(run);
+            let said = run.go().await.and_then(|raw| contract::read(event, &raw));
+            inner.late.lock().unwrap_or_else(PoisonError::into_inner).push(run_of(&name, &said));
         });
     }
 
@@ -231,9 +198,12 @@ impl Inner {
 
     async fn before(self: &Arc<Self>, call: BeforeCall<'_>) -> Before {
         let event = HookEvent::PRE_TOOL_USE;
-        let slots = self.matching(event, call.tool, Some(&call.request()));
+        let slots = self.matching(event, call.tool(), call.scene, Some(call.request));
+        if slots.is_empty() {
+            return Before::default();
+        }
         let payload = |input: &Value| {
-            let fields = contract::call_fields(call.call_id, call.tool, input);
+            let fields = contract::call_fields(call.call_id, call.tool(), input);
             contract::payload(call.scene, &self.surroundings.transcript, event, fields)
         };
         let (chain, beside): (Vec<&Slot>, Vec<&Slot>) =
@@ -271,12 +241,7 @@ impl Inner {
 
     async fn after(self: &Arc<Self>, call: BeforeCall<'_>, result: &CallResult) -> After {
         let event = if result.is_error { HookEvent::POST_TOOL_USE_FAILURE } else { HookEvent::POST_TOOL_USE };
-        let slots = self.matching(event, call.tool, Some(&call.request()));
-        let mut merged = After::default();
-        if slots.is_empty() {
-            return merged;
-        }
-        let mut fields = contract::call_fields(call.call_id, call.tool, call.input);
+        let mut fields = contract::call_fields(call.call_id, call.tool(), call.input);
         let millis = u64::try_from(result.duration.as_millis()).unwrap_or(u64::MAX);
         fields.insert("duration_ms".to_owned(), millis.into());
         if let Some(error) = result.error_text() {
@@ -285,103 +250,91 @@ impl Inner {
             let response = result.structured.clone().unwrap_or_else(|| result.to_string().into());
             fields.insert("tool_response".to_owned(), response);
         }
-        let payload = contract::payload(call.scene, &self.surroundings.transcript, event, fields);
-        for (slot, said) in self.hear_all(&slots, call.scene, event, &payload).await {
-            merged.runs.push(run_of(slot, &said));
+        self.fire(call.scene, Occasion { event, subject: call.tool(), fields, request: Some(call.request) })
+            .await
+    }
+
+    async fn fire(self: &Arc<Self>, scene: Scene<'_>, occasion: Occasion<'_>) -> After {
+        let Occasion { event, subject, fields, request } = occasion;
+        let slots = self.matching(event, subject, scene, request);
+        let payload = contract::payload(scene, &self.surroundings.transcript, event, fields);
+        let mut merged = After::default();
+        for (slot, said) in self.hear_all(&slots, scene, event, &payload).await {
+            merged.runs.push(slot.run(&said));
             match said {
                 Ok(said) => {
-                    merged.context.extend(said.block.map(|reason| format!("A hook objects: {reason}")));
+                    merged.objections.extend(said.block);
+                    merged.approved |= said.approved;
                     merged.context.extend(said.context);
                     merged.output = said.output.or(merged.output);
                     merged.stop = merged.stop.or(said.stop);
                 }
-                // The call is done; all that is left is not to hide it.
                 Err(why) if slot.entry.on_failure == OnFailure::Block => {
-                    merged.context.push(format!("A hook after this call failed ({why}): {}", slot.name));
+                    merged.objections.push(failed(slot, &why));
                 }
                 Err(_) => {}
             }
         }
         merged
     }
+}
 
-    async fn fire(self: &Arc<Self>, scene: Scene<'_>, occasion: Occasion<'_>) -> Fired {
-        let Occasion { event, subject, fields, request } = occasion;
-        let slots = self.matching(event, subject, request.as_ref());
-        let payload = contract::payload(scene, &self.surroundings.transcript, event, fields);
-        let mut merged = Fired::default();
-        for (slot, said) in self.hear_all(&slots, scene, event, &payload).await {
-            merged.runs.push(run_of(slot, &said));
-            let answer = match said {
-                Ok(said) => {
-                    merged.context.extend(said.context);
-                    merged.stop = merged.stop.or(said.stop);
-                    let block = said.block.map(|reason| approve::Answer::Deny { feedback: Some(reason) });
-                    block.or(said.answer)
-                }
-                Err(why) if slot.entry.on_failure == OnFailure::Block => {
-                    Some(approve::Answer::Deny { feedback: Some(failed(slot, &why)) })
-                }
-                Err(_) => None,
-            };
-            // A no counts more than a yes, whoever says it.
-            if matches!(answer, Some(approve::Answer::Deny { .. })) || merged.answer.is_none() {
-                merged.answer = answer.or(merged.answer);
-            }
+/// One run with everything it needs, so that it may outlive the call.
+struct Run {
+    entry: Entry,
+    env: Vec<(OsString, OsString)>,
+    cwd: PathBuf,
+    stdin: String,
+    over: CancellationToken,
+}
+
+impl Run {
+    async fn go(self) -> Result<Raw, String> {
+        let Self { entry, env, cwd, stdin, over } = self;
+        if let Some(trouble) = entry.trouble {
+            return Err(trouble);
         }
-        merged
-    }
-}
-
-/// One run, ready to go.
-enum Job {
-    Command(Spec),
-    Http(Entry, Vec<(OsString, OsString)>, String),
-}
-
-impl Job {
-    async fn run(self, over: CancellationToken) -> Result<Raw, String> {
-        match self {
-            Job::Command(spec) => {
-                let ended = gripper_process::run(spec, &over).await.map_err(|error| error.to_string())?;
-                Ok(Raw {
-                    status: ended.status,
-                    stdout: ended.stdout.text().into_owned(),
-                    stderr: ended.stderr.text().into_owned(),
-                    cut: ended.stdout.dropped > 0,
-                })
+        let spec = match entry.action {
+            Action::Command { command, args: None } => Spec::shell(command, cwd, env),
+            Action::Command { command, args: Some(args) } => {
+                Spec { env, ..Spec::exec(command, args.into_iter().map(OsString::from).collect(), cwd) }
             }
-            Job::Http(entry, env, body) => {
-                let Action::Http { url, headers, .. } = &entry.action else {
-                    return Err("it has no address".to_owned());
-                };
-                let post = http::post(url, headers, &env, body.into_bytes(), entry.limit);
+            Action::Http { url, headers, .. } => {
+                let post = http::post(&url, &headers, &env, stdin.into_bytes(), entry.limit);
                 let stopped = || Err("it was stopped".to_owned());
-                over.run_until_cancelled(post).await.unwrap_or_else(stopped)
+                return over.run_until_cancelled(post).await.unwrap_or_else(stopped);
             }
-        }
+            Action::Other(kind) => return Err(format!("hooks of type {kind} cannot run")),
+        };
+        let spec = Spec { stdin: stdin.into_bytes(), limit: entry.limit, ..spec };
+        let ended = gripper_process::run(spec, &over).await.map_err(|error| error.to_string())?;
+        Ok(Raw {
+            status: ended.status,
+            stdout: ended.stdout.text().into_owned(),
+            stderr: ended.stderr.text().into_owned(),
+            cut: ended.stdout.dropped > 0,
+        })
     }
 }
 
-fn environment(inherited: &[(OsString, OsString)], root: &Path) -> Vec<(OsString, OsString)> {
-    let mut env = inherited.to_vec();
-    for name in ["GRIPPER_PROJECT_DIR", "CLAUDE_PROJECT_DIR"] {
-        env.push((name.into(), root.into()));
+impl Slot {
+    fn run(&self, said: &Result<Said, String>) -> HookRun {
+        if self.entry.pace == Pace::Detached {
+            return HookRun::new(&self.name, "started");
+        }
+        run_of(&self.name, said)
     }
-    env.push(("CLAUDECODE".into(), "1".into()));
-    env
+}
+
+fn run_of(name: &Arc<str>, said: &Result<Said, String>) -> HookRun {
+    match said {
+        Ok(said) => HookRun { message: said.message.clone(), ..HookRun::new(name, said.word()) },
+        Err(why) => HookRun { failed: true, ..HookRun::new(name, why.clone()) },
+    }
 }
 
 fn failed(slot: &Slot, why: &str) -> String {
     format!("the hook {} failed: {why}", slot.name)
-}
-
-fn run_of(slot: &Slot, said: &Result<Said, String>) -> HookRun {
-    match said {
-        Ok(_) if slot.entry.pace == Pace::Detached => HookRun::new(&slot.name, "started"),
-        Ok(said) => HookRun { message: said.message.clone(), ..HookRun::new(&slot.name, said.word()) },
-        Err(why) => HookRun { failed: true, ..HookRun::new(&slot.name, why.clone()) },
-    }
 }
 
 /// Strictest decision first, earliest reason first; everything else in order.
@@ -398,7 +351,7 @@ fn merge_before(heard: Vec<Heard<'_>>) -> Before {
         if slot.entry.pace == Pace::Parallel && said.as_mut().is_ok_and(|said| said.input.take().is_some()) {
             said = Err("it rewrote the input, which a hook declared parallel may not".to_owned());
         }
-        merged.runs.push(run_of(slot, &said));
+        merged.runs.push(slot.run(&said));
         match said {
             Ok(said) => {
                 merged.block = merged.block.or(said.block).or(said.stop.clone());
@@ -443,7 +396,7 @@ impl Hooks for HookRunner {
         self.0.slots.iter().any(|slot| slot.entry.event == event.name())
     }
 
-    fn fire<'a>(&'a self, scene: Scene<'a>, occasion: Occasion<'a>) -> BoxFuture<'a, Fired> {
+    fn fire<'a>(&'a self, scene: Scene<'a>, occasion: Occasion<'a>) -> BoxFuture<'a, After> {
         self.0.fire(scene, occasion).boxed()
     }
 
@@ -455,8 +408,8 @@ impl Hooks for HookRunner {
         }
         let stdin = contract::payload(scene, &self.0.surroundings.transcript, event, fields);
         let stdin = Value::Object(stdin).to_string();
-        for slot in self.0.matching(event, subject, request.as_ref()) {
-            self.0.detach(slot, scene, event, stdin.clone());
+        for slot in self.0.matching(event, subject, scene, request) {
+            self.0.detach(slot, event, self.0.prepare(slot, scene, stdin.clone()));
         }
     }
 
@@ -468,49 +421,5 @@ impl Hooks for HookRunner {
             std::mem::take(&mut *self.0.late.lock().unwrap_or_else(PoisonError::into_inner))
         }
         .boxed()
-    }
-}
-
-/// What would keep a hook from running here, found without running it.
-pub fn ailment(entry: &Entry, cwd: &Path, root: &Path, env: &[(OsString, OsString)]) -> Option<String> {
-    /// Words of the shell itself, for which there is no program.
-    const SHELL: [&str; 20] = [
-        "if", "for", "while", "until", "case", "[[", "{", "cd", "exit", "export", "set", "source", ".", ":",
-        "exec", "eval", "trap", "read", "local", "unset",
-    ];
-    if let Some(trouble) = &entry.trouble {
-        return Some(trouble.clone());
-    }
-    let Action::Command { command, args } = &entry.action else { return None };
-    let program = if args.is_some() { command.as_str() } else { command.split_whitespace().next()? };
-    let mut program = program.replace('"', "");
-    for name in ["GRIPPER_PROJECT_DIR", "CLAUDE_PROJECT_DIR"] {
-        for spelling in [format!("${{{name}}}"), format!("${name}")] {
-            program = program.replace(&spelling, &root.to_string_lossy());
-        }
-    }
-    let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '+');
-    if args.is_none() && (SHELL.contains(&program.as_str()) || !program.chars().all(plain)) {
-        return None;
-    }
-    find_program(program.as_ref(), cwd, env).err().map(|error| error.to_string())
-}
-
-impl Said {
-    /// What goes with its word, for a person who tries it.
-    fn details(&self) -> String {
-        let mut all = Vec::new();
-        all.extend(self.block.as_ref().map(|reason| format!("because: {reason}")));
-        if let Some(verdict) = &self.verdict {
-            let opinion = verdict.clone().opinion();
-            let (HookOpinion::Allow(reason) | HookOpinion::Ask(reason) | HookOpinion::Deny(reason)) = opinion;
-            all.push(format!("because: {reason}"));
-        }
-        all.extend(self.input.as_ref().map(|input| format!("input: {input}")));
-        all.extend(self.output.as_ref().map(|output| format!("output: {output}")));
-        all.extend(self.context.as_ref().map(|context| format!("for the model: {context}")));
-        all.extend(self.message.as_ref().map(|message| format!("for the person: {message}")));
-        all.extend(self.stop.as_ref().map(|reason| format!("ends the session: {reason}")));
-        if all.is_empty() { String::new() } else { format!(" ({})", all.join("; ")) }
     }
 }

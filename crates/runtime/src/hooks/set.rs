@@ -102,7 +102,7 @@ impl HookSet {
     fn run_before(&self, call: BeforeCall<'_>) -> Before {
         let mut merged = Before::default();
         let mut input = call.input.clone();
-        for hook in self.matching(call.tool) {
+        for hook in self.matching(call.tool()) {
             let Action::Before(action) = &hook.action else { continue };
             let seen = BeforeCall { input: &input, ..call };
             // A hook that fails must not open a door: the call is asked about.
@@ -129,7 +129,7 @@ impl HookSet {
 
     fn run_after(&self, call: BeforeCall<'_>, result: &CallResult) -> After {
         let mut merged = After::default();
-        for hook in self.matching(call.tool) {
+        for hook in self.matching(call.tool()) {
             let Action::After(action) = &hook.action else { continue };
             let outcome = match catch_unwind(AssertUnwindSafe(|| action(call, result))) {
                 Ok(Some(note)) => {

@@ -2,10 +2,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use gripper_permissions::{Behavior, By, Decision, HookOpinion, Request, Rule};
+use gripper_permissions::{Behavior, By, Decision, HookOpinion, Rule};
 use serde_json::{Value, json};
 
-use super::{Admitted, decision_event, denied, judge, report};
+use super::{Admitted, around::report, decision_event, denied, judge, request};
 use crate::{
     approve::{Answer, Ask, Reply},
     executor::Lane,
@@ -93,19 +93,18 @@ async fn ask_hooks(
     let toolbox = lane.toolbox();
     let mut fields = call_fields(lane.call_id(), &question.tool, &question.input);
     fields.insert("reason".to_owned(), question.decision.reason.as_ref().into());
-    let request = Request {
-        subjects: admitted.access.subjects().to_vec(),
-        read_only: admitted.access.read_only(),
-        ..Request::new(&question.tool)
-    };
-    let fired = toolbox.fire(HookEvent::PERMISSION_REQUEST, &question.tool, fields, Some(request)).await;
-    report(lane, fired.runs, fired.stop);
+    let request = request(admitted);
+    let said = toolbox.fire(HookEvent::PERMISSION_REQUEST, &question.tool, fields, Some(&request)).await;
+    report(lane, said.runs, said.stop);
+    if let Some(reason) = said.objections.into_iter().next() {
+        return Some(Answer::Deny { feedback: Some(toolbox.within(lane.call_id(), reason)) });
+    }
     let yes = HookOpinion::Allow("a hook answered".to_owned());
     let may = || {
         !matches!(opinion, Some(HookOpinion::Ask(_) | HookOpinion::Deny(_)))
             && judge(admitted, &toolbox.policy(), Some(&yes)).behavior == Behavior::Allow
     };
-    fired.answer.filter(|answer| matches!(answer, Answer::Deny { .. }) || may())
+    said.approved.then(Answer::once).filter(|_| may())
 }
 
 /// Takes the question off the queue however the wait ends, a cancelled call included.

@@ -4,6 +4,7 @@
 //! submitted (the scheduler needs to know what it touches), **hooks**, **permission** and
 //! **execute** when it is its turn. Whatever happens, `run_call` gives exactly one result.
 
+mod around;
 mod ask;
 mod result;
 
@@ -18,7 +19,7 @@ use crate::{
     access::Access,
     event::Event,
     executor::Lane,
-    hooks::{Before, BeforeCall, HookEvent, HookRun, RewriteTrust, call_fields},
+    hooks::{HookEvent, RewriteTrust},
     place::Place,
     registry::Pool,
     results::Strategy,
@@ -97,24 +98,10 @@ async fn prepare(lane: &Lane, admitted: Box<Admitted>) -> Result<Permit, ToolErr
     }
     repeated(lane, &admitted)?;
     let hooked = hooks(lane, admitted).await?;
-    let toolbox = lane.toolbox();
-    if !toolbox.hooks.listens(HookEvent::PERMISSION_DENIED) {
-        return permission(lane, hooked).await;
+    if lane.toolbox().hooks.listens(HookEvent::PERMISSION_DENIED) {
+        return Box::pin(around::watched(lane, hooked)).await;
     }
-    let (tool, input) = (hooked.admitted.tool.clone(), hooked.admitted.input.shared());
-    match permission(lane, hooked).await {
-        // Other refusals than those of a decision have this code too.
-        Err(mut error) if error.structured.as_ref().is_some_and(|more| more.get("decision").is_some()) => {
-            let name = &tool.spec().name;
-            let mut fields = call_fields(lane.call_id(), name, &input);
-            fields.insert("reason".to_owned(), error.message.clone().into());
-            let fired = toolbox.fire(HookEvent::PERMISSION_DENIED, name, fields, None).await;
-            report(lane, fired.runs, fired.stop);
-            fired.context.iter().for_each(|note| error.message.push_str(&format!("\n\n{note}")));
-            Err(error)
-        }
-        other => other,
-    }
+    permission(lane, hooked).await
 }
 
 /// Stage 1: is the tool there?
@@ -186,56 +173,9 @@ struct Hooked {
 /// before it runs, so its size is most of what a call costs.
 async fn hooks(lane: &Lane, admitted: Box<Admitted>) -> Result<Hooked, ToolError> {
     if admitted.hooked {
-        return Box::pin(run_hooks(lane, admitted)).await;
+        return Box::pin(around::before(lane, admitted)).await;
     }
     Ok(Hooked { admitted, opinion: None, notes: Vec::new() })
-}
-
-async fn run_hooks(lane: &Lane, mut admitted: Box<Admitted>) -> Result<Hooked, ToolError> {
-    let toolbox = lane.toolbox();
-    let name = admitted.tool.spec().name.clone();
-    let (place, policy) = (toolbox.place(), toolbox.policy());
-    let input = admitted.tool.observable(&admitted.input, &place);
-    let scene = toolbox.scene(&place, &policy);
-    let call =
-        BeforeCall { call_id: lane.call_id(), tool: &name, input: &input, access: &admitted.access, scene };
-    // Hooks that do not answer open no door: a person is asked.
-    let silent = || Before {
-        opinion: Some(HookOpinion::Ask("the hooks did not answer in time".to_owned())),
-        ..Before::default()
-    };
-    let answer = tokio::time::timeout(toolbox.settings.hook_limit, toolbox.hooks.before(call)).await;
-    let before = answer.unwrap_or_else(|_| silent());
-    report(lane, before.runs, before.stop);
-    let within = |text: String| toolbox.within(lane.call_id(), text);
-    if let Some(reason) = before.block.map(within) {
-        return Err(ToolError::new(ErrorCode::HookBlocked, format!("a hook blocked this call: {reason}")));
-    }
-    if let Some(rewrite) = before.input {
-        let trust = toolbox.settings.rewrite_trust;
-        if trust == RewriteTrust::PolicyOnly && !rewrite.managed {
-            let message =
-                "a hook tried to change the input, but only managed hooks may; the call was not run";
-            return Err(ToolError::new(ErrorCode::HookBlocked, message));
-        }
-        rewritten(lane, &mut admitted, rewrite.input, "hook", trust)?;
-    }
-    // Until here calls behind this one were held back, as nobody knew what it would touch.
-    settle(lane, &admitted).await?;
-    let opinion = before.opinion.map(|opinion| match opinion {
-        HookOpinion::Allow(reason) => HookOpinion::Allow(within(reason)),
-        HookOpinion::Ask(reason) => HookOpinion::Ask(within(reason)),
-        HookOpinion::Deny(reason) => HookOpinion::Deny(within(reason)),
-    });
-    Ok(Hooked { admitted, opinion, notes: before.context.into_iter().map(within).collect() })
-}
-
-/// Tells which hooks ran, and keeps it if one of them wants the session to end.
-fn report(lane: &Lane, runs: Vec<HookRun>, stop: Option<String>) {
-    for run in runs {
-        lane.event(Event::Hook { call_id: Some(lane.call_id().clone()), run });
-    }
-    lane.toolbox().halt(stop);
 }
 
 /// Puts another input in place, checked again, and leaves a record of both.
@@ -311,21 +251,23 @@ async fn settle(lane: &Lane, admitted: &Admitted) -> Result<(), ToolError> {
 }
 
 fn judge(admitted: &Admitted, policy: &Policy, hook: Option<&HookOpinion>) -> Decision {
+    decide(policy, &Request { hook: hook.cloned(), ..request(admitted) })
+}
+
+/// The call as rules see it.
+fn request(admitted: &Admitted) -> Request<'_> {
     let spec = admitted.tool.spec();
-    decide(
-        policy,
-        &Request {
-            tool: &spec.name,
-            server: spec.server.as_deref(),
-            input: Some(admitted.input.value()),
-            subjects: admitted.access.subjects().to_vec(),
-            read_only: admitted.access.read_only(),
-            needs_person: spec.facts.needs_person,
-            edits_files: spec.facts.edits_files,
-            opinion: admitted.tool.opinion(&admitted.input),
-            hook: hook.cloned(),
-        },
-    )
+    Request {
+        tool: &spec.name,
+        server: spec.server.as_deref(),
+        input: Some(admitted.input.value()),
+        subjects: admitted.access.subjects().to_vec(),
+        read_only: admitted.access.read_only(),
+        needs_person: spec.facts.needs_person,
+        edits_files: spec.facts.edits_files,
+        opinion: admitted.tool.opinion(&admitted.input),
+        hook: None,
+    }
 }
 
 /// Looks again for a deny, after an approval or under a newer policy.
@@ -392,7 +334,7 @@ async fn execute(lane: &Lane, permit: Permit) -> Outcome {
     let ran = ran.unwrap_or_else(|panic| Err(panicked(lane.tool(), panic.as_ref())));
     let mut outcome = map(lane, tool, ran);
     outcome.result.duration = began.elapsed();
-    let said = after(lane, &admitted, &mut outcome.result).await;
+    let said = around::after(lane, &admitted, &mut outcome.result).await;
     bound(toolbox, &mut outcome);
     // Notes come after the bound, or they would be the first thing cut off.
     for note in repairs(&admitted).into_iter().chain(notes).chain(said) {
@@ -440,32 +382,6 @@ fn repairs(admitted: &Admitted) -> Vec<String> {
     let say =
         |repair: &Coercion| format!("(input {}: {} was taken as {})", repair.path, repair.from, repair.to);
     admitted.input.coercions().iter().map(say).collect()
-}
-
-/// Hooks after the call: they may replace the result, and add to it.
-async fn after(lane: &Lane, admitted: &Admitted, result: &mut CallResult) -> Vec<String> {
-    if !admitted.hooked {
-        return Vec::new();
-    }
-    let toolbox = lane.toolbox();
-    let (place, policy) = (toolbox.place(), toolbox.policy());
-    let input = admitted.tool.observable(&admitted.input, &place);
-    let call = BeforeCall {
-        call_id: lane.call_id(),
-        tool: &admitted.tool.spec().name,
-        input: &input,
-        access: &admitted.access,
-        scene: toolbox.scene(&place, &policy),
-    };
-    let answer = tokio::time::timeout(toolbox.settings.hook_limit, toolbox.hooks.after(call, result)).await;
-    let said = answer.unwrap_or_default();
-    report(lane, said.runs, said.stop);
-    if let Some(output) = said.output {
-        let text = output.as_str().map_or_else(|| output.to_string(), str::to_owned);
-        result.content = vec![Block::text(text)];
-        result.structured = Some(output).filter(Value::is_object);
-    }
-    said.context.into_iter().map(|text| toolbox.within(lane.call_id(), text)).collect()
 }
 
 fn bound(toolbox: &Toolbox, outcome: &mut Outcome) {
