@@ -48,7 +48,8 @@ pub(crate) async fn run(_args: Args, environment: Environment) -> anyhow::Result
     let flags = PolicyFlags::default();
     let policy = session::policy(&flags, &environment)?;
     let hooks = HookSet::new().before("keep-private", &["Read"], keep_private);
-    let session = session::open(&flags, &environment, policy, |builder| builder.hooks(Arc::new(hooks)))?;
+    let session =
+        session::open(&flags, &environment, policy, |builder| builder.hooks(Arc::new(hooks))).await?;
 
     let start = Instant::now();
     let turn = session.toolbox.turn();
@@ -85,7 +86,7 @@ pub(crate) async fn run(_args: Args, environment: Environment) -> anyhow::Result
         }
     }
     timeline(&spans)?;
-    session.finish();
+    session.finish().await;
     account(&root)?;
     Ok(Exit::Ok)
 }

@@ -95,7 +95,11 @@ impl Screen {
                 };
                 self.print(&format!("{DIM}{},{DIM:#} {style}{words}{style:#}", show::count(*calls, "call")))?;
             }
-            Event::Decision { .. } | Event::Hook { .. } | Event::Rewrite { .. } => {}
+            Event::Hook { run, .. } => {
+                self.erase(&mut anstream::stdout().lock())?;
+                show::hook(run);
+            }
+            Event::Decision { .. } | Event::Rewrite { .. } => {}
         }
         self.draw()
     }

@@ -5,6 +5,7 @@ mod completions;
 mod demo;
 mod exit;
 mod explain;
+mod hooks;
 mod interrupt;
 mod lines;
 mod live;
@@ -43,6 +44,8 @@ enum Command {
     Run(run::Args),
     /// Show what a command would do and what the policy says to it
     Explain(explain::Args),
+    /// List hooks with what is wrong with them, or fire them by hand
+    Hooks(hooks::Args),
     /// Look after the audit log
     Audit(audit::Args),
     /// Show a scripted turn on a temporary project
@@ -76,6 +79,7 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Tool(args) => block_on(tool::run(args, environment)),
         Command::Run(args) => block_on(run::run(args, environment)),
         Command::Explain(args) => explain::run(&args, &environment),
+        Command::Hooks(args) => block_on(hooks::run(args, environment)),
         Command::Audit(args) => audit::run(&args, &environment),
         Command::Demo(args) => block_on(demo::run(args, environment)),
         Command::Completions(args) => completions::run(&args),
@@ -94,6 +98,7 @@ fn block_on(work: impl Future<Output = anyhow::Result<Exit>> + Send + 'static) -
     };
     // A tool stuck in a system call must not keep the process alive.
     runtime.shutdown_background();
+    gripper_process::end_all();
     outcome
 }
 

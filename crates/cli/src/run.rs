@@ -41,12 +41,15 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
     let human = args.human || (!args.json && std::io::stdout().is_terminal());
     let mut lines = open(&args.file)?;
     let policy = session::policy(&args.policy, &environment)?;
-    let session = session::open(&args.policy, &environment, policy, |builder| builder)?;
+    let mut interrupt = interrupt::listen()?;
+    let opening = session::open(&args.policy, &environment, policy, |builder| builder);
+    let Some(session) = interrupt::unless(&mut interrupt, opening).await.transpose()? else {
+        return Ok(Exit::Interrupted);
+    };
     let turn = session.toolbox.turn();
     let mut screen = Screen::new(human);
     let mut tick = tokio::time::interval(Duration::from_millis(100));
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut interrupt = interrupt::listen()?;
     let (mut reading, mut interrupted) = (true, false);
     let mut broken = None;
     let mut number = 0usize;
@@ -78,11 +81,15 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
         }
     }
     screen.finish()?;
-    session.finish();
+    session.finish().await;
     if let Some(error) = broken {
         return Err(anyhow::Error::new(error).context("the calls could not be read to their end"));
     }
-    Ok(if interrupted { Exit::Interrupted } else { Exit::Ok })
+    Ok(match (interrupted, session.toolbox.halted()) {
+        (true, _) => Exit::Interrupted,
+        (false, Some(_)) => Exit::Denied,
+        (false, None) => Exit::Ok,
+    })
 }
 
 /// Reads on a thread of its own, so that a slow pipe never holds up a running call.

@@ -2,21 +2,28 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::SystemTime,
 };
 
 use anyhow::Context;
-use gripper_runtime::{Place, Recorder};
 use gripper_runtime::{
-    Registry, Settings, Toolbox, ToolboxBuilder,
+    Event, Observer, Place, Recorder, Registry, Settings, Toolbox, ToolboxBuilder,
     approve::Preapproved,
     audit::{self, AuditLog},
-    environment::Environment,
-    permissions::{Mode, Policy, Rule, RuleList, Source},
+    environment::{Environment, inherited},
+    hooks::{
+        HookRunner, Surroundings,
+        config::{Entry, HookConfig},
+    },
+    permissions::{Diagnostic, Mode, Policy, Rule, RuleList, Source},
     results::{ResultsStore, StoreLimits},
 };
 use gripper_tools::Services;
+use serde_json::Value;
 
 use crate::{exit::UsageError, show};
 
@@ -41,17 +48,43 @@ pub(crate) struct PolicyFlags {
     /// Approve what would be asked
     #[arg(long)]
     yes: bool,
+    /// A settings file, for its hooks
+    #[arg(long, value_name = "FILE")]
+    settings: Option<PathBuf>,
 }
 
 /// A toolbox and what must be closed with it.
 pub(crate) struct Session {
     pub(crate) toolbox: Arc<Toolbox>,
     recorder: Option<Arc<Recorder>>,
+    failures: Arc<HookFailures>,
+}
+
+/// Counts hooks that failed.
+#[derive(Default)]
+struct HookFailures(AtomicUsize);
+
+impl Observer for HookFailures {
+    fn observe(&self, _turn: &str, event: &Event) {
+        if matches!(event, Event::Hook { run, .. } if run.failed) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Session {
-    /// Writes out what is still on its way to the audit log, and says if that went wrong.
-    pub(crate) fn finish(&self) {
+    /// Ends the session: hooks hear of it, what is still on its way to the audit log is written
+    /// out, and what went wrong is said.
+    pub(crate) async fn finish(&self) {
+        self.toolbox.end().await.iter().for_each(show::hook);
+        let failures = self.failures.0.load(Ordering::Relaxed);
+        if failures > 0 {
+            let count = show::count(failures, "time");
+            show::warn(&format!("hooks failed {count}; `gripper hooks list` looks at each"));
+        }
+        if let Some(reason) = self.toolbox.halted() {
+            show::warn(&format!("a hook ended the session: {reason}"));
+        }
         if let Some(recorder) = &self.recorder {
             recorder.log().flush();
             if let Some(trouble) = recorder.log().trouble() {
@@ -59,6 +92,34 @@ impl Session {
             }
         }
     }
+}
+
+/// The hooks of each settings file, with where they stand.
+pub(crate) fn hooks_of(flags: &PolicyFlags) -> anyhow::Result<Vec<(Source, Value)>> {
+    let Some(file) = &flags.settings else { return Ok(Vec::new()) };
+    let bad = |why: String| UsageError(format!("--settings: {}: {why}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| bad(error.to_string()))?;
+    let mut all: Value = serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
+    let source = Source { file: Some(file.clone()), ..Source::command_line() };
+    Ok(all.get_mut("hooks").map(|hooks| vec![(source, hooks.take())]).unwrap_or_default())
+}
+
+/// The hooks that the flags describe, and what is wrong with them.
+pub(crate) fn hook_entries(flags: &PolicyFlags) -> anyhow::Result<(Vec<Entry>, Vec<Diagnostic>)> {
+    let (mut entries, mut diagnostics) = (Vec::new(), Vec::new());
+    for (source, value) in hooks_of(flags)? {
+        let (read, found) = HookConfig::read(&value, &source);
+        entries.extend(read);
+        diagnostics.extend(found.into_iter().map(|(_, diagnostic)| diagnostic));
+    }
+    Ok((entries, diagnostics))
+}
+
+/// What hooks are run with.
+pub(crate) fn surroundings(environment: &Environment) -> Surroundings {
+    let log = environment.config_dir.as_ref().map(|config| config.join("audit/audit.jsonl"));
+    let transcript = log.map(|log| log.to_string_lossy().into_owned()).unwrap_or_default();
+    Surroundings { env: inherited(), transcript }
 }
 
 /// The policy that the flags describe.
@@ -110,7 +171,7 @@ pub(crate) fn registry() -> anyhow::Result<Registry> {
 }
 
 /// Opens a session with the built-in tools. `shape` may add to it, such as hooks.
-pub(crate) fn open(
+pub(crate) async fn open(
     flags: &PolicyFlags,
     environment: &Environment,
     policy: Policy,
@@ -124,6 +185,13 @@ pub(crate) fn open(
     if flags.yes {
         builder = builder.approver(Arc::new(Preapproved));
     }
+    let (entries, diagnostics) = hook_entries(flags)?;
+    diagnostics.iter().for_each(|found| show::warn(&found.to_string()));
+    if !entries.is_empty() {
+        builder = builder.hooks(Arc::new(HookRunner::new(entries, surroundings(environment))));
+    }
+    let failures = Arc::<HookFailures>::default();
+    builder = builder.observer(failures.clone());
     let mut recorder = None;
     match &environment.config_dir {
         None => show::warn("HOME is not set: nothing is audited and oversized results are not kept"),
@@ -139,7 +207,9 @@ pub(crate) fn open(
     if let Some(recorder) = &recorder {
         builder = builder.observer(recorder.clone());
     }
-    Ok(Session { toolbox: shape(builder).build(), recorder })
+    let toolbox = shape(builder).build();
+    toolbox.begin().await.iter().for_each(show::hook);
+    Ok(Session { toolbox, recorder, failures })
 }
 
 fn results_store(config: &Path, session: &str) -> ResultsStore {

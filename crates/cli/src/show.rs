@@ -3,7 +3,7 @@
 use std::{borrow::Cow, io::Write, time::Duration};
 
 use anstyle::{AnsiColor, Style};
-use gripper_runtime::{CallResult, permissions::visible};
+use gripper_runtime::{CallResult, hooks::HookRun, permissions::visible};
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -27,6 +27,17 @@ pub(crate) fn line(text: &str) -> std::io::Result<()> {
 /// A warning on standard error; nothing stops because of it.
 pub(crate) fn warn(text: &str) {
     writeln!(anstream::stderr(), "{NOTE}warning:{NOTE:#} {}", safe(text)).ok();
+}
+
+/// What a person should know of a hook that ran: that it failed, and what it has to say.
+pub(crate) fn hook(run: &HookRun) {
+    if run.failed {
+        warn(&format!("the hook {} failed: {}", run.name, clip(&run.outcome, 500)));
+    }
+    if let Some(message) = &run.message {
+        writeln!(anstream::stderr(), "{NOTE}{}:{NOTE:#} {}", safe(&run.name), safe(&clip(message, 10_000)))
+            .ok();
+    }
 }
 
 /// An error on standard error.

@@ -35,11 +35,14 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
         UsageError(format!("the input is not JSON: {error}; an example: '{{\"file_path\": \"/tmp/a\"}}'"))
     })?;
     let policy = session::policy(&args.policy, &environment)?;
-    let session = session::open(&args.policy, &environment, policy, |builder| builder)?;
+    let mut interrupt = interrupt::listen()?;
+    let opening = session::open(&args.policy, &environment, policy, |builder| builder);
+    let Some(session) = interrupt::unless(&mut interrupt, opening).await.transpose()? else {
+        return Ok(Exit::Interrupted);
+    };
     let turn = session.toolbox.turn();
     turn.submit(CallRequest::new("c1", &args.name, input));
     turn.close();
-    let mut interrupt = interrupt::listen()?;
     let mut last = None;
     loop {
         tokio::select! {
@@ -47,12 +50,13 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
             Ok(()) = interrupt.changed() => turn.cancel(),
             event = turn.next() => match event {
                 Some(Event::Result(result)) => last = Some(result),
+                Some(Event::Hook { run, .. }) => show::hook(&run),
                 Some(_) => {}
                 None => break,
             },
         }
     }
-    session.finish();
+    session.finish().await;
     let result = last.ok_or_else(|| anyhow::anyhow!("the call has no result"))?;
     print(&result, args.json)?;
     Ok(exit::of_result(&result))

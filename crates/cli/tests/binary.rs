@@ -27,7 +27,7 @@ fn version_and_help() {
     let version = run(&workspace, &["--version"]);
     assert_eq!((version.code, &*version.stdout), (0, concat!("gripper ", env!("CARGO_PKG_VERSION"), "\n")));
     let help = run(&workspace, &["--help"]);
-    for command in ["tools", "tool", "run", "audit", "demo", "completions"] {
+    for command in ["tools", "tool", "run", "hooks", "audit", "demo", "completions"] {
         assert!(help.stdout.contains(&format!("  {command} ")), "{command} is missing in {}", help.stdout);
     }
     assert_eq!(run(&workspace, &["nonsense"]).code, 2);

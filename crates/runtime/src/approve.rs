@@ -62,6 +62,11 @@ impl Reply {
         self.0.resolve(answer)
     }
 
+    /// Whether the answer is there.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.0.is_settled()
+    }
+
     pub(crate) async fn wait(&self) -> Answer {
         self.0.wait().await
     }

@@ -1,6 +1,6 @@
 //! The one place that reads the process environment and knows the home directory.
 
-use std::{env, path::PathBuf};
+use std::{env, ffi::OsString, path::PathBuf};
 
 /// The concurrency limit, under the names people may already have set; the first one set counts.
 const CONCURRENCY_NAMES: [&str; 3] = [
@@ -61,6 +61,11 @@ impl Environment {
         let force_bypass = set("GRIPPER_FORCE_BYPASS").is_some_and(|value| value == "1");
         Self { config_dir, max_concurrency, force_bypass, home, cwd: None, complaints }
     }
+}
+
+/// Every variable, for children that inherit the environment.
+pub fn inherited() -> Vec<(OsString, OsString)> {
+    env::vars_os().collect()
 }
 
 #[cfg(test)]

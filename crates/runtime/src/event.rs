@@ -49,8 +49,9 @@ pub enum Event {
     },
     /// A hook ran.
     Hook {
-        /// The call.
-        call_id: Arc<str>,
+        /// The call, if it was about one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        call_id: Option<Arc<str>>,
         /// The hook and what it did.
         #[serde(flatten)]
         run: HookRun,

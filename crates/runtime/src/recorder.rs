@@ -1,4 +1,4 @@
-//! Writes decisions, rewrites and finished calls to the audit log.
+//! Writes decisions, rewrites, failed hooks and finished calls to the audit log.
 
 use serde_json::{Map, Value};
 
@@ -30,6 +30,7 @@ impl Observer for Recorder {
             Event::Decision { .. } => "decision",
             Event::Rewrite { .. } => "rewrite",
             Event::Result(_) => "finished",
+            Event::Hook { run, .. } if run.failed => "hook",
             _ => return,
         };
         let mut body = match serde_json::to_value(event) {

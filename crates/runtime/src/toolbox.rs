@@ -7,7 +7,8 @@ use std::{
     sync::Arc,
 };
 
-use gripper_permissions::{Policy, Rule, RuleList, Scope, Source};
+use gripper_permissions::{Policy, Request, Rule, RuleList, Scope, Source};
+use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use crate::{
@@ -15,10 +16,10 @@ use crate::{
     event::{Event, Observer},
     executor::Turn,
     guard::Guard,
-    hooks::{HookSet, Hooks},
+    hooks::{After, HookEvent, HookRun, HookSet, Hooks, Occasion, Scene, fields},
     place::Place,
     registry::{Pool, Registry, Viewer, assemble_pool},
-    results::{ResultsStore, StoreLimits},
+    results::{ResultsStore, StoreLimits, Strategy},
     settings::Settings,
     sync::{Mutex, lock},
     tool::{Agent, SessionEffect},
@@ -46,7 +47,12 @@ struct SessionState {
     seen: BTreeSet<PathBuf>,
     messages: VecDeque<String>,
     commands: VecDeque<String>,
+    /// A hook wants the session to end, and why.
+    halt: Option<String>,
 }
+
+/// Longest text of a hook that goes to the model as it is.
+const HOOK_CHARS: usize = 10_000;
 
 /// Collects what a [`Toolbox`] needs.
 pub struct ToolboxBuilder {
@@ -102,6 +108,7 @@ impl Toolbox {
     /// Puts another policy in force. Open questions are judged again by it.
     pub fn set_policy(&self, policy: Policy) {
         self.policy.send_replace(Arc::new(policy));
+        self.notify(HookEvent::CONFIG_CHANGE, "policy", json!({ "source": "policy" }));
     }
 
     pub(crate) fn policy_changes(&self) -> watch::Receiver<Arc<Policy>> {
@@ -140,6 +147,89 @@ impl Toolbox {
         lock(&self.state).commands.drain(..).collect()
     }
 
+    /// Why a hook wants the session to end, if one does. No more calls are run then.
+    pub fn halted(&self) -> Option<String> {
+        lock(&self.state).halt.clone()
+    }
+
+    pub(crate) fn halt(&self, reason: Option<String>) {
+        if reason.is_some() {
+            lock(&self.state).halt = reason;
+        }
+    }
+
+    /// The session begins: hooks may add to the conversation. Gives which ran.
+    pub async fn begin(&self) -> Vec<HookRun> {
+        let told = json!({ "source": "startup" });
+        let runs = self.turning_point(HookEvent::SESSION_START, "startup", told).await;
+        self.observe_runs(&runs);
+        runs
+    }
+
+    /// The session ends: hooks hear of it, and none is left running. Gives which ran.
+    pub async fn end(&self) -> Vec<HookRun> {
+        let mut runs =
+            self.turning_point(HookEvent::SESSION_END, "other", json!({ "reason": "other" })).await;
+        runs.extend(self.hooks.close().await);
+        self.observe_runs(&runs);
+        runs
+    }
+
+    /// Fires an event of the session itself; what hooks have to say goes to the conversation.
+    pub(crate) async fn turning_point(&self, event: HookEvent, subject: &str, more: Value) -> Vec<HookRun> {
+        if !self.hooks.listens(event) {
+            return Vec::new();
+        }
+        let said = self.fire(event, subject, fields(more), None).await;
+        self.halt(said.stop);
+        lock(&self.state).messages.extend(said.context);
+        said.runs
+    }
+
+    fn observe_runs(&self, runs: &[HookRun]) {
+        for run in runs {
+            self.observe("", &Event::Hook { call_id: None, run: run.clone() });
+        }
+    }
+
+    /// Tells hooks what happened and waits for what they say.
+    pub(crate) async fn fire(
+        &self,
+        event: HookEvent,
+        subject: &str,
+        fields: Map<String, Value>,
+        request: Option<&Request<'_>>,
+    ) -> After {
+        let (place, policy) = (self.place(), self.policy());
+        let occasion = Occasion { event, subject, fields, request };
+        let firing = self.hooks.fire(self.scene(&place, &policy), occasion);
+        let mut said = tokio::time::timeout(self.settings.hook_limit, firing).await.unwrap_or_default();
+        for text in &mut said.context {
+            *text = self.within(event.name(), std::mem::take(text));
+        }
+        said
+    }
+
+    /// Tells hooks what happened; nobody waits for them.
+    pub(crate) fn notify(&self, event: HookEvent, subject: &str, more: Value) {
+        if self.hooks.listens(event) {
+            let (place, policy) = (self.place(), self.policy());
+            let occasion = Occasion { event, subject, fields: fields(more), request: None };
+            self.hooks.notify(self.scene(&place, &policy), occasion);
+        }
+    }
+
+    pub(crate) fn scene<'a>(&'a self, place: &'a Place, policy: &'a Policy) -> Scene<'a> {
+        Scene { session: &self.session, agent: &self.agent, place, policy }
+    }
+
+    /// A hook's text at a size that a conversation can bear; the whole of a longer one is stored.
+    pub(crate) fn within(&self, name: &str, text: String) -> String {
+        let name = format!("hook-{name}");
+        let bounded = self.results.bound(&name, &text, HOOK_CHARS, Strategy::KeepStart);
+        bounded.map_or(text, |bounded| bounded.text)
+    }
+
     pub(crate) fn observe(&self, turn: &str, event: &Event) {
         for observer in &self.observers {
             // A watcher that falls over must not take the turn with it.
@@ -154,7 +244,11 @@ impl Toolbox {
             SessionEffect::SetMode(mode) => {
                 self.policy.send_modify(|policy| *policy = Arc::new(policy.with_mode(mode)));
             }
-            SessionEffect::SetCwd(cwd) => lock(&self.state).place = Arc::new(Place { cwd }),
+            SessionEffect::SetCwd(cwd) => {
+                let told = json!({ "old_cwd": self.place().cwd, "new_cwd": cwd });
+                lock(&self.state).place = Arc::new(Place { cwd });
+                self.notify(HookEvent::CWD_CHANGED, "", told);
+            }
             SessionEffect::FileSeen { path } => {
                 lock(&self.state).seen.insert(path);
             }
@@ -240,6 +334,7 @@ impl ToolboxBuilder {
                 seen: BTreeSet::new(),
                 messages: VecDeque::new(),
                 commands: VecDeque::new(),
+                halt: None,
             }),
         })
     }

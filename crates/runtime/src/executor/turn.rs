@@ -11,6 +11,7 @@ use futures::{
     FutureExt,
     future::{AbortHandle, AbortRegistration, Abortable, Aborted},
 };
+use serde_json::{Value, json};
 use tokio::{sync::Notify, time::Instant};
 
 use super::{
@@ -23,6 +24,7 @@ use crate::{
     access::{Access, Footprint},
     event::Event,
     guard::Key,
+    hooks::HookEvent,
     pipeline::{self, Admitted, CallRequest, CallResult, Outcome},
     registry::Pool,
     sync::{Mutex, MutexGuard, lock},
@@ -32,6 +34,9 @@ use crate::{
 
 /// Progress that may wait for a slow watcher before the oldest is dropped.
 const PROGRESS_BACKLOG: usize = 256;
+
+/// Calls that hooks are told about at the end of a turn; of more, only the number.
+const BATCH_CALLS: usize = 1_000;
 
 /// The calls of one assistant message. Calls may be submitted while the message still streams;
 /// each starts as soon as nothing earlier stands in its way.
@@ -63,6 +68,23 @@ pub(super) struct State {
     closed: bool,
     discarded: bool,
     ended: bool,
+    batch: Batch,
+}
+
+/// The event at the end of a turn.
+#[derive(Default)]
+struct Batch {
+    /// What hooks will be told; nothing is collected if none listens.
+    calls: Vec<Value>,
+    state: BatchState,
+}
+
+#[derive(Default, PartialEq)]
+enum BatchState {
+    #[default]
+    Open,
+    Fired,
+    Done,
 }
 
 impl Turn {
@@ -79,6 +101,7 @@ impl Turn {
             closed: false,
             discarded: false,
             ended: false,
+            batch: Batch::default(),
         };
         let core = Core {
             pool: toolbox.pool(),
@@ -126,6 +149,7 @@ impl Turn {
         let entry = core.entry(&state.board, call_id.clone(), tool.clone(), key, &admitted);
         // A call that comes after the end reopens the turn: it too gets its result.
         state.ended = false;
+        state.batch.state = BatchState::Open;
         core.put(&mut state, Event::Queued { call_id, tool });
         state.board.push(entry, admitted);
         core.advance(&mut state);
@@ -155,7 +179,7 @@ impl Turn {
                 if state.ended || state.discarded {
                     return None;
                 }
-                if state.closed && state.board.all_out() {
+                if state.closed && state.board.all_out() && self.core.batch_is_over(&mut state) {
                     state.ended = true;
                     let end = Event::TurnEnd { calls: state.board.submitted(), errors: state.errors };
                     self.core.toolbox.observe(&self.core.id, &end);
@@ -238,6 +262,27 @@ impl Core {
         state
     }
 
+    /// Fires the end of the turn once; false while hooks are busy with it.
+    fn batch_is_over(self: &Arc<Self>, state: &mut State) -> bool {
+        if state.batch.state == BatchState::Open && !state.batch.calls.is_empty() {
+            state.batch.state = BatchState::Fired;
+            let told = json!({
+                "tool_calls": std::mem::take(&mut state.batch.calls),
+                "calls": state.board.submitted(), "errors": state.errors,
+            });
+            let core = self.clone();
+            // Whoever waits for the next event may stop waiting; hooks run once all the same.
+            tokio::spawn(async move {
+                for run in core.toolbox.turning_point(HookEvent::POST_TOOL_BATCH, "", told).await {
+                    core.post(Event::Hook { call_id: None, run });
+                }
+                lock(&core.state).batch.state = BatchState::Done;
+                core.news.notify_one();
+            });
+        }
+        state.batch.state != BatchState::Fired
+    }
+
     /// Adds an event for the watcher and tells the observers.
     fn put(&self, state: &mut State, event: Event) {
         self.toolbox.observe(&self.id, &event);
@@ -282,6 +327,13 @@ impl Core {
         while let Some((number, outcome)) = state.board.next_outcome() {
             let result = Arc::new(self.seal(state, number, outcome));
             state.errors += usize::from(result.is_error);
+            if state.batch.calls.len() < BATCH_CALLS && self.toolbox.hooks.listens(HookEvent::POST_TOOL_BATCH)
+            {
+                let told = json!({
+                    "tool_name": result.tool, "tool_use_id": result.call_id, "is_error": result.is_error,
+                });
+                state.batch.calls.push(told);
+            }
             self.put(state, Event::Result(result));
         }
         state.board.drop_front();

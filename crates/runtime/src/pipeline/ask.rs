@@ -5,10 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use gripper_permissions::{Behavior, By, Decision, HookOpinion, Rule};
 use serde_json::{Value, json};
 
-use super::{Admitted, decision_event, denied, judge};
+use super::{Admitted, around::report, decision_event, denied, judge, request};
 use crate::{
     approve::{Answer, Ask, Reply},
     executor::Lane,
+    hooks::{HookEvent, call_fields},
     tool::{ErrorCode, ToolError},
 };
 
@@ -32,16 +33,30 @@ pub(super) async fn ask(
         input: admitted.input.value().clone(),
         decision,
     };
+    if toolbox.hooks.listens(HookEvent::PERMISSION_REQUEST)
+        && let Some(answer) = Box::pin(ask_hooks(lane, admitted, opinion, &question)).await
+    {
+        return settle(lane, admitted, &question, answer, By::Hook);
+    }
     let reply = Reply::new();
     let _taken_back = TakeBack { lane, id: question.id.clone(), reply: reply.clone() };
     toolbox.approver.push(question.clone(), reply.clone());
+    if !reply.is_answered() {
+        let message = format!("{} wants to run: {}", question.tool, question.summary);
+        let kind = "permission_prompt";
+        toolbox.notify(
+            HookEvent::NOTIFICATION,
+            kind,
+            json!({ "message": message, "notification_type": kind }),
+        );
+    }
     let limit = toolbox.settings.approval_limit;
     let timer = tokio::time::sleep(limit);
     tokio::pin!(timer);
     loop {
         tokio::select! {
             biased;
-            answer = reply.wait() => return settle(lane, admitted, &question, answer),
+            answer = reply.wait() => return settle(lane, admitted, &question, answer, By::Approver),
             _ = changes.changed() => {
                 let now = judge(admitted, &toolbox.policy(), opinion);
                 if now == question.decision {
@@ -67,6 +82,31 @@ pub(super) async fn ask(
     }
 }
 
+/// Hooks may answer in place of the approver. Their yes counts only where it would have counted
+/// before: it lifts no rule, no check, and no hook that wanted somebody asked.
+async fn ask_hooks(
+    lane: &Lane,
+    admitted: &Admitted,
+    opinion: Option<&HookOpinion>,
+    question: &Ask,
+) -> Option<Answer> {
+    let toolbox = lane.toolbox();
+    let mut fields = call_fields(lane.call_id(), &question.tool, &question.input);
+    fields.insert("reason".to_owned(), question.decision.reason.as_ref().into());
+    let request = request(admitted);
+    let said = toolbox.fire(HookEvent::PERMISSION_REQUEST, &question.tool, fields, Some(&request)).await;
+    report(lane, said.runs, said.stop);
+    if let Some(reason) = said.objections.into_iter().next() {
+        return Some(Answer::Deny { feedback: Some(toolbox.within(lane.call_id(), reason)) });
+    }
+    let yes = HookOpinion::Allow("a hook answered".to_owned());
+    let may = || {
+        !matches!(opinion, Some(HookOpinion::Ask(_) | HookOpinion::Deny(_)))
+            && judge(admitted, &toolbox.policy(), Some(&yes)).behavior == Behavior::Allow
+    };
+    said.approved.then(Answer::once).filter(|_| may())
+}
+
 /// Takes the question off the queue however the wait ends, a cancelled call included.
 struct TakeBack<'a> {
     lane: &'a Lane,
@@ -88,10 +128,11 @@ fn settle(
     admitted: &Admitted,
     question: &Ask,
     answer: Answer,
+    by: By,
 ) -> Result<Option<Value>, ToolError> {
     let settled = |behavior, reason: String| {
         let decision =
-            Decision { behavior, reason: reason.into(), by: By::Approver, ..question.decision.clone() };
+            Decision { behavior, reason: reason.into(), by: by.clone(), ..question.decision.clone() };
         lane.event(decision_event(lane, admitted, &decision));
         decision
     };

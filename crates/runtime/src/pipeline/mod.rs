@@ -4,6 +4,7 @@
 //! submitted (the scheduler needs to know what it touches), **hooks**, **permission** and
 //! **execute** when it is its turn. Whatever happens, `run_call` gives exactly one result.
 
+mod around;
 mod ask;
 mod result;
 
@@ -18,7 +19,7 @@ use crate::{
     access::Access,
     event::Event,
     executor::Lane,
-    hooks::{Before, BeforeCall, RewriteTrust},
+    hooks::{HookEvent, RewriteTrust},
     place::Place,
     registry::Pool,
     results::Strategy,
@@ -91,8 +92,15 @@ pub(crate) async fn run_call(lane: &Lane, admitted: Result<Box<Admitted>, ToolEr
 
 /// Stages 3 and 4: what must be true before the tool may run.
 async fn prepare(lane: &Lane, admitted: Box<Admitted>) -> Result<Permit, ToolError> {
+    if let Some(reason) = lane.toolbox().halted() {
+        let message = format!("not run: a hook ended the session: {reason}");
+        return Err(ToolError::new(ErrorCode::HookBlocked, message));
+    }
     repeated(lane, &admitted)?;
     let hooked = hooks(lane, admitted).await?;
+    if lane.toolbox().hooks.listens(HookEvent::PERMISSION_DENIED) {
+        return Box::pin(around::watched(lane, hooked)).await;
+    }
     permission(lane, hooked).await
 }
 
@@ -165,41 +173,9 @@ struct Hooked {
 /// before it runs, so its size is most of what a call costs.
 async fn hooks(lane: &Lane, admitted: Box<Admitted>) -> Result<Hooked, ToolError> {
     if admitted.hooked {
-        return Box::pin(run_hooks(lane, admitted)).await;
+        return Box::pin(around::before(lane, admitted)).await;
     }
     Ok(Hooked { admitted, opinion: None, notes: Vec::new() })
-}
-
-async fn run_hooks(lane: &Lane, mut admitted: Box<Admitted>) -> Result<Hooked, ToolError> {
-    let toolbox = lane.toolbox();
-    let name = admitted.tool.spec().name.clone();
-    let input = admitted.tool.observable(&admitted.input, &toolbox.place());
-    let call = BeforeCall { call_id: lane.call_id(), tool: &name, input: &input };
-    // Hooks that do not answer open no door: a person is asked.
-    let silent = || Before {
-        opinion: Some(HookOpinion::Ask("the hooks did not answer in time".to_owned())),
-        ..Before::default()
-    };
-    let answer = tokio::time::timeout(toolbox.settings.hook_limit, toolbox.hooks.before(call)).await;
-    let before = answer.unwrap_or_else(|_| silent());
-    for run in before.runs {
-        lane.event(Event::Hook { call_id: lane.call_id().clone(), run });
-    }
-    if let Some(reason) = before.block {
-        return Err(ToolError::new(ErrorCode::HookBlocked, format!("a hook blocked this call: {reason}")));
-    }
-    if let Some(rewrite) = before.input {
-        let trust = toolbox.settings.rewrite_trust;
-        if trust == RewriteTrust::PolicyOnly && !rewrite.managed {
-            let message =
-                "a hook tried to change the input, but only managed hooks may; the call was not run";
-            return Err(ToolError::new(ErrorCode::HookBlocked, message));
-        }
-        rewritten(lane, &mut admitted, rewrite.input, "hook", trust)?;
-    }
-    // Until here calls behind this one were held back, as nobody knew what it would touch.
-    settle(lane, &admitted).await?;
-    Ok(Hooked { admitted, opinion: before.opinion, notes: before.context })
 }
 
 /// Puts another input in place, checked again, and leaves a record of both.
@@ -275,21 +251,23 @@ async fn settle(lane: &Lane, admitted: &Admitted) -> Result<(), ToolError> {
 }
 
 fn judge(admitted: &Admitted, policy: &Policy, hook: Option<&HookOpinion>) -> Decision {
+    decide(policy, &Request { hook: hook.cloned(), ..request(admitted) })
+}
+
+/// The call as rules see it.
+fn request(admitted: &Admitted) -> Request<'_> {
     let spec = admitted.tool.spec();
-    decide(
-        policy,
-        &Request {
-            tool: &spec.name,
-            server: spec.server.as_deref(),
-            input: Some(admitted.input.value()),
-            subjects: admitted.access.subjects().to_vec(),
-            read_only: admitted.access.read_only(),
-            needs_person: spec.facts.needs_person,
-            edits_files: spec.facts.edits_files,
-            opinion: admitted.tool.opinion(&admitted.input),
-            hook: hook.cloned(),
-        },
-    )
+    Request {
+        tool: &spec.name,
+        server: spec.server.as_deref(),
+        input: Some(admitted.input.value()),
+        subjects: admitted.access.subjects().to_vec(),
+        read_only: admitted.access.read_only(),
+        needs_person: spec.facts.needs_person,
+        edits_files: spec.facts.edits_files,
+        opinion: admitted.tool.opinion(&admitted.input),
+        hook: None,
+    }
 }
 
 /// Looks again for a deny, after an approval or under a newer policy.
@@ -348,13 +326,15 @@ async fn execute(lane: &Lane, permit: Permit) -> Outcome {
         progress: ProgressSender::new(lane.reporter()),
         cancel: lane.cancel().clone(),
     };
+    let began = Instant::now();
     let ran = AssertUnwindSafe(tool.run(&admitted.input, &call)).catch_unwind().await;
     if admitted.hooked {
         lane.end_of_work();
     }
     let ran = ran.unwrap_or_else(|panic| Err(panicked(lane.tool(), panic.as_ref())));
     let mut outcome = map(lane, tool, ran);
-    let said = after(lane, &admitted, &outcome.result).await;
+    outcome.result.duration = began.elapsed();
+    let said = around::after(lane, &admitted, &mut outcome.result).await;
     bound(toolbox, &mut outcome);
     // Notes come after the bound, or they would be the first thing cut off.
     for note in repairs(&admitted).into_iter().chain(notes).chain(said) {
@@ -402,22 +382,6 @@ fn repairs(admitted: &Admitted) -> Vec<String> {
     let say =
         |repair: &Coercion| format!("(input {}: {} was taken as {})", repair.path, repair.from, repair.to);
     admitted.input.coercions().iter().map(say).collect()
-}
-
-/// Hooks after the call, and what they want to say.
-async fn after(lane: &Lane, admitted: &Admitted, result: &CallResult) -> Vec<String> {
-    if !admitted.hooked {
-        return Vec::new();
-    }
-    let toolbox = lane.toolbox();
-    let input = admitted.tool.observable(&admitted.input, &toolbox.place());
-    let call = BeforeCall { call_id: lane.call_id(), tool: &admitted.tool.spec().name, input: &input };
-    let answer = tokio::time::timeout(toolbox.settings.hook_limit, toolbox.hooks.after(call, result)).await;
-    let said = answer.unwrap_or_default();
-    for run in said.runs {
-        lane.event(Event::Hook { call_id: lane.call_id().clone(), run });
-    }
-    said.context
 }
 
 fn bound(toolbox: &Toolbox, outcome: &mut Outcome) {

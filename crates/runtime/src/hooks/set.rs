@@ -1,5 +1,4 @@
-//! What runs around a call. The pipeline knows only the [`Hooks`] trait; [`HookSet`] is the
-//! in-process implementation for agents that embed Gripper.
+//! Hooks written in Rust, for agents that embed Gripper.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -8,73 +7,10 @@ use std::{
 
 use futures::future::BoxFuture;
 use gripper_permissions::HookOpinion;
-use serde::Serialize;
 use serde_json::Value;
 
+use super::{After, Before, BeforeCall, HookRun, Hooks, Rewrite};
 use crate::pipeline::CallResult;
-
-/// A call before its permission is decided.
-#[derive(Debug, Clone, Copy)]
-pub struct BeforeCall<'a> {
-    /// The call's id.
-    pub call_id: &'a str,
-    /// The tool's name.
-    pub tool: &'a str,
-    /// The input, repairs included.
-    pub input: &'a Value,
-}
-
-/// What hooks said before a call.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Before {
-    /// Stop the call, with the message for the model.
-    pub block: Option<String>,
-    /// Their part in the decision.
-    pub opinion: Option<HookOpinion>,
-    /// Another input in place of the model's.
-    pub input: Option<Rewrite>,
-    /// Text added to the result.
-    pub context: Vec<String>,
-    /// Which hooks ran.
-    pub runs: Vec<HookRun>,
-}
-
-/// An input that a hook put in place of the model's.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Rewrite {
-    /// The new input.
-    pub input: Value,
-    /// Whether every hook that rewrote is managed policy.
-    pub managed: bool,
-}
-
-/// What hooks said after a call.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct After {
-    /// Text added to the result.
-    pub context: Vec<String>,
-    /// Which hooks ran.
-    pub runs: Vec<HookRun>,
-}
-
-/// One hook that ran, for the record.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct HookRun {
-    /// Its name.
-    pub name: Arc<str>,
-    /// What it did, in a word or two.
-    pub outcome: String,
-}
-
-/// Whatever wants to see calls before and after.
-pub trait Hooks: Send + Sync {
-    /// Whether anything would run for this tool. A turn without hooks pays only for this.
-    fn interested(&self, tool: &str) -> bool;
-    /// Before the decision.
-    fn before<'a>(&'a self, call: BeforeCall<'a>) -> BoxFuture<'a, Before>;
-    /// After the call, whether it worked or not.
-    fn after<'a>(&'a self, call: BeforeCall<'a>, result: &'a CallResult) -> BoxFuture<'a, After>;
-}
 
 /// What one in-process hook answers.
 #[derive(Debug, Clone, PartialEq)]
@@ -166,13 +102,13 @@ impl HookSet {
     fn run_before(&self, call: BeforeCall<'_>) -> Before {
         let mut merged = Before::default();
         let mut input = call.input.clone();
-        for hook in self.matching(call.tool) {
+        for hook in self.matching(call.tool()) {
             let Action::Before(action) = &hook.action else { continue };
             let seen = BeforeCall { input: &input, ..call };
             // A hook that fails must not open a door: the call is asked about.
             let answer = catch_unwind(AssertUnwindSafe(|| action(seen)))
                 .unwrap_or_else(|_| Answer::Decide(HookOpinion::Ask(format!("hook {} failed", hook.name))));
-            merged.runs.push(HookRun { name: hook.name.clone(), outcome: answer.word().to_owned() });
+            merged.runs.push(HookRun::new(&hook.name, answer.word()));
             match answer {
                 Answer::Pass => {}
                 Answer::Block(reason) => {
@@ -193,7 +129,7 @@ impl HookSet {
 
     fn run_after(&self, call: BeforeCall<'_>, result: &CallResult) -> After {
         let mut merged = After::default();
-        for hook in self.matching(call.tool) {
+        for hook in self.matching(call.tool()) {
             let Action::After(action) = &hook.action else { continue };
             let outcome = match catch_unwind(AssertUnwindSafe(|| action(call, result))) {
                 Ok(Some(note)) => {
@@ -203,7 +139,7 @@ impl HookSet {
                 Ok(None) => "pass",
                 Err(_) => "failed",
             };
-            merged.runs.push(HookRun { name: hook.name.clone(), outcome: outcome.to_owned() });
+            merged.runs.push(HookRun::new(&hook.name, outcome));
         }
         merged
     }
@@ -237,7 +173,8 @@ impl Answer {
     }
 }
 
-fn strictest(before: Option<HookOpinion>, new: HookOpinion) -> HookOpinion {
+/// The stricter of two opinions; of two alike, the earlier.
+pub(super) fn strictest(before: Option<HookOpinion>, new: HookOpinion) -> HookOpinion {
     let rank = |opinion: &HookOpinion| match opinion {
         HookOpinion::Allow(_) => 0,
         HookOpinion::Ask(_) => 1,
@@ -247,16 +184,4 @@ fn strictest(before: Option<HookOpinion>, new: HookOpinion) -> HookOpinion {
         Some(before) if rank(&before) >= rank(&new) => before,
         _ => new,
     }
-}
-
-/// Who may put another input in place of the model's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum RewriteTrust {
-    /// Anyone; the new input is validated again.
-    #[default]
-    Revalidate,
-    /// Managed hooks only; validated again too.
-    PolicyOnly,
-    /// Anyone, and the schema is not checked again.
-    Trust,
 }

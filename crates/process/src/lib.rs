@@ -1,0 +1,200 @@
+//! How is a child run, bounded and ended?
+//!
+//! [`run`] starts a program in a session of its own, feeds it, keeps the beginning of what it
+//! prints, and comes back when it has ended, its time is up or somebody cancelled. Nothing that it
+//! started is left then: not a background job, not a daemon in another session, and not when the
+//! future is dropped half way. It knows no tools, no policy and no settings.
+//!
+//! How descendants are found is told in `tree`. One kind gets away: a process that has left its
+//! parents, its session *and* its environment behind, all before the program itself ended.
+
+#![allow(unsafe_code, reason = "the code between fork and exec has no safe form; it is one call")]
+
+mod capture;
+mod find;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+use std::{ffi::OsString, io, path::PathBuf, pin::pin, process::Stdio, time::Duration};
+
+use tokio::{
+    io::{AsyncRead, AsyncWriteExt},
+    process::Command,
+};
+use tokio_util::sync::CancellationToken;
+
+pub use capture::Captured;
+pub use find::{NotFound, find_program};
+pub use tree::end_all;
+
+use tree::Tree;
+
+/// What to run, and its limits.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    /// The program: a path, or a name to be looked up in the `PATH` of `env`.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Where it runs.
+    pub cwd: PathBuf,
+    /// Its whole environment; nothing else is handed down but a mark by which it is found again.
+    pub env: Vec<(OsString, OsString)>,
+    /// What it reads from standard input.
+    pub stdin: Vec<u8>,
+    /// Bytes kept of each output; the rest is counted and dropped.
+    pub keep: usize,
+    /// How long it may take.
+    pub limit: Duration,
+    /// How long it has to tidy up, between being asked and being made to end.
+    pub grace: Duration,
+}
+
+impl Spec {
+    /// A program without a shell, in `cwd`, with the usual limits.
+    pub fn exec(program: impl Into<OsString>, args: Vec<OsString>, cwd: impl Into<PathBuf>) -> Self {
+        Self {
+            program: program.into(),
+            args,
+            cwd: cwd.into(),
+            env: Vec::new(),
+            stdin: Vec::new(),
+            keep: 1024 * 1024,
+            limit: Duration::from_secs(60),
+            grace: Duration::from_millis(500),
+        }
+    }
+
+    /// A command line for bash, or for sh where there is no bash.
+    pub fn shell(line: impl Into<OsString>, cwd: impl Into<PathBuf>, env: Vec<(OsString, OsString)>) -> Self {
+        let cwd = cwd.into();
+        let bash = find_program("bash".as_ref(), &cwd, &env).is_ok();
+        let args = vec!["-c".into(), line.into()];
+        Self { env, ..Self::exec(if bash { "bash" } else { "sh" }, args, cwd) }
+    }
+}
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal, which was not ours.
+    Signalled(i32),
+    /// Its time was up.
+    TimedOut,
+    /// Somebody cancelled.
+    Cancelled,
+}
+
+/// A child that is gone, and everything it started with it.
+#[derive(Debug)]
+pub struct Ended {
+    /// How it ended.
+    pub status: Status,
+    /// What it printed.
+    pub stdout: Captured,
+    /// What it printed on standard error.
+    pub stderr: Captured,
+}
+
+/// Why a child did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The program cannot be run.
+    #[error(transparent)]
+    Program(#[from] NotFound),
+    /// The system refused.
+    #[error("{program} could not be started: {why}")]
+    System {
+        /// The program.
+        program: String,
+        /// The system's reason.
+        why: io::Error,
+    },
+}
+
+/// Descendants that hold the pipes open may finish their last line before they are ended.
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// Runs a child to its end.
+pub async fn run(spec: Spec, cancel: &CancellationToken) -> Result<Ended, StartError> {
+    let mut tree = start(&spec)?;
+    let (mut stdout, mut stderr) = (Captured::default(), Captured::default());
+    let status = attend(&mut tree, &spec, cancel, (&mut stdout, &mut stderr)).await;
+    Ok(Ended { status, stdout, stderr })
+}
+
+async fn attend(
+    tree: &mut Tree,
+    spec: &Spec,
+    cancel: &CancellationToken,
+    (stdout, stderr): (&mut Captured, &mut Captured),
+) -> Status {
+    let pipes = tree.take_pipes();
+    let traffic = async {
+        let feed = async {
+            if let Some(mut pipe) = pipes.stdin {
+                // A child that does not read its input may close the pipe; that is its right.
+                pipe.write_all(&spec.stdin).await.ok();
+            }
+        };
+        let keep = spec.keep;
+        tokio::join!(feed, drain(pipes.stdout, stdout, keep), drain(pipes.stderr, stderr, keep));
+    };
+    let mut traffic = pin!(traffic);
+    let mut silent = false;
+    let mut deadline = pin!(tokio::time::sleep(spec.limit));
+    let status = loop {
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => break Status::Cancelled,
+            status = tree.wait() => break status,
+            () = &mut deadline => break Status::TimedOut,
+            () = &mut traffic, if !silent => silent = true,
+        }
+    };
+    if matches!(status, Status::Exited(_) | Status::Signalled(_)) && !silent {
+        silent = tokio::time::timeout(SETTLE, &mut traffic).await.is_ok();
+    }
+    // While it tidies up it may still print.
+    let mut ending = pin!(tree.end(spec.grace));
+    while !silent {
+        tokio::select! {
+            () = &mut ending => {
+                tokio::time::timeout(SETTLE, &mut traffic).await.ok();
+                return status;
+            }
+            () = &mut traffic => silent = true,
+        }
+    }
+    ending.await;
+    status
+}
+
+fn start(spec: &Spec) -> Result<Tree, StartError> {
+    let program = find_program(&spec.program, &spec.cwd, &spec.env)?;
+    let system = |why| StartError::System { program: program.display().to_string(), why };
+    let mut command = Command::new(&program);
+    command
+        .args(&spec.args)
+        .env_clear()
+        .envs(spec.env.iter().map(|(name, value)| (name, value)))
+        .current_dir(&spec.cwd)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    // SAFETY: setsid is one system call; it allocates nothing and takes no lock. A session of its
+    // own keeps the child away from our terminal.
+    unsafe { command.pre_exec(|| rustix::process::setsid().map(drop).map_err(io::Error::from)) };
+    Tree::start(command).map_err(system)
+}
+
+async fn drain(pipe: Option<impl AsyncRead + Unpin>, into: &mut Captured, keep: usize) {
+    if let Some(pipe) = pipe {
+        into.fill(pipe, keep).await;
+    }
+}
