@@ -11,6 +11,7 @@ use gripper_runtime::{CallRequest, Turn, environment::Environment};
 use tokio::sync::mpsc;
 
 use crate::{
+    ask::Terminal,
     exit::{Exit, UsageError},
     interrupt,
     lines::{Line, next_line},
@@ -41,9 +42,12 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
     let human = args.human || (!args.json && std::io::stdout().is_terminal());
     let mut lines = open(&args.file)?;
     let policy = session::policy(&args.policy, &environment)?;
-    let session = session::open(&args.policy, &environment, policy, |builder| builder)?;
+    let terminal = Terminal::open(&args.policy, &environment, args.file.as_os_str() == "-");
+    let session = session::open(&args.policy, &environment, policy, |builder| {
+        Terminal::wire(terminal.as_ref(), &args.policy, builder)
+    })?;
     let turn = session.toolbox.turn();
-    let mut screen = Screen::new(human);
+    let mut screen = Screen::new(human, Terminal::stage(terminal.as_ref()));
     let mut tick = tokio::time::interval(Duration::from_millis(100));
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut interrupt = interrupt::listen()?;

@@ -40,7 +40,7 @@ pub(crate) struct PolicyFlags {
     add_dir: Vec<PathBuf>,
     /// Approve what would be asked
     #[arg(long)]
-    yes: bool,
+    pub(crate) yes: bool,
 }
 
 /// A toolbox and what must be closed with it.

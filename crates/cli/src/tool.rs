@@ -6,6 +6,7 @@ use gripper_runtime::{CallRequest, CallResult, Event, environment::Environment};
 use serde_json::Value;
 
 use crate::{
+    ask::Terminal,
     exit::{self, Exit, UsageError},
     interrupt,
     session::{self, PolicyFlags},
@@ -35,7 +36,10 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
         UsageError(format!("the input is not JSON: {error}; an example: '{{\"file_path\": \"/tmp/a\"}}'"))
     })?;
     let policy = session::policy(&args.policy, &environment)?;
-    let session = session::open(&args.policy, &environment, policy, |builder| builder)?;
+    let terminal = Terminal::open(&args.policy, &environment, false);
+    let session = session::open(&args.policy, &environment, policy, |builder| {
+        Terminal::wire(terminal.as_ref(), &args.policy, builder)
+    })?;
     let turn = session.toolbox.turn();
     turn.submit(CallRequest::new("c1", &args.name, input));
     turn.close();

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use anstyle::Style;
-use gripper_runtime::permissions::{Behavior, Decision, Request};
+use gripper_runtime::permissions::{Behavior, CommandUse, Decision, Request};
 use gripper_shell::{Part, Phase, Risk, Severity, Span, Verdict, Via};
 
 use crate::show::{self, BAD, BOLD, DIM, GOOD, NOTE};
@@ -20,7 +20,15 @@ pub(super) fn of(request: &Request<'_>, decision: &Decision) -> String {
         Behavior::Deny => (BAD, "deny"),
     };
     let _ = writeln!(text, "{style}{word}{style:#}  {}", show::safe(&decision.reason));
-    let Some(command) = request.command_use() else { return text };
+    if let Some(command) = request.command_use() {
+        text.push_str(&self::command(command));
+    }
+    text
+}
+
+/// A command with its risks underlined, its parts and their effects.
+pub(crate) fn command(command: &CommandUse) -> String {
+    let mut text = String::new();
     let analysis = &command.analysis;
     underlined(&mut text, &command.text, analysis.risks());
     let _ = writeln!(text, "\n{BOLD}parts{BOLD:#}");

@@ -244,7 +244,7 @@ async fn permission(lane: &Lane, hooked: Hooked) -> Result<Permit, ToolError> {
     // Links may have moved since submission: what is judged is what is there now.
     admitted.access = admitted.tool.access(&admitted.input, &place);
     let policy = toolbox.policy();
-    let decision = judge(&admitted, &policy, opinion.as_ref());
+    let decision = judge(toolbox, &admitted, &policy, opinion.as_ref(), true);
     lane.event(decision_event(lane, &admitted, &decision));
     match decision.behavior {
         Behavior::Allow => {}
@@ -274,11 +274,17 @@ async fn settle(lane: &Lane, admitted: &Admitted) -> Result<(), ToolError> {
     Err(ToolError::new(ErrorCode::Denied, message))
 }
 
-fn judge(admitted: &Admitted, policy: &Policy, hook: Option<&HookOpinion>) -> Decision {
+/// Judges the call. `spend` uses a counted grant up, if it is one that allows it.
+fn judge(
+    toolbox: &Toolbox,
+    admitted: &Admitted,
+    policy: &Policy,
+    hook: Option<&HookOpinion>,
+    spend: bool,
+) -> Decision {
     let spec = admitted.tool.spec();
-    decide(
-        policy,
-        &Request {
+    toolbox.judge(policy, &admitted.access, spend, |policy| {
+        let request = Request {
             tool: &spec.name,
             server: spec.server.as_deref(),
             input: Some(admitted.input.value()),
@@ -288,8 +294,9 @@ fn judge(admitted: &Admitted, policy: &Policy, hook: Option<&HookOpinion>) -> De
             edits_files: spec.facts.edits_files,
             opinion: admitted.tool.opinion(&admitted.input),
             hook: hook.cloned(),
-        },
-    )
+        };
+        decide(policy, &request)
+    })
 }
 
 /// Looks again for a deny, after an approval or under a newer policy.
@@ -299,7 +306,7 @@ fn not_denied(
     policy: &Policy,
     opinion: Option<&HookOpinion>,
 ) -> Result<(), ToolError> {
-    let decision = judge(admitted, policy, opinion);
+    let decision = judge(lane.toolbox(), admitted, policy, opinion, false);
     if decision.behavior != Behavior::Deny {
         return Ok(());
     }
