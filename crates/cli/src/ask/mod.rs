@@ -123,7 +123,7 @@ impl Terminal {
         loop {
             let Some(question) = self.queue().front().cloned() else {
                 self.stage.give_back();
-                wait(&[PollFd::new(asleep, PollFlags::IN)], None, asleep);
+                wait(None, asleep, None);
                 continue;
             };
             self.stage.take(&self.tty);
@@ -154,9 +154,9 @@ impl Terminal {
             }
             // The next one only when all is said about this one.
             while exchange.stands() {
-                wait(&[PollFd::new(asleep, PollFlags::IN)], None, asleep);
+                wait(None, asleep, None);
             }
-            while wait(&[PollFd::new(asleep, PollFlags::IN)], Some(BREATH), asleep) {}
+            while wait(None, asleep, Some(BREATH)) == Noticed::Call {}
             self.say("");
         }
     }
@@ -220,8 +220,7 @@ impl Person for Exchange<'_> {
                 Some(version) if version != self.question.version => return Err(Stop::Changed),
                 Some(_) => {}
             }
-            let fds = [PollFd::new(tty, PollFlags::IN), PollFd::new(self.asleep, PollFlags::IN)];
-            if wait(&fds, None, self.asleep) {
+            if wait(Some(tty), self.asleep, None) != Noticed::Typed {
                 continue;
             }
             let mut bytes = [0; LONGEST_LINE];
@@ -238,19 +237,34 @@ impl Person for Exchange<'_> {
     }
 }
 
-/// Waits until one of the descriptors has something. True when it was (also) the wake-up call,
-/// which is then taken.
-fn wait(fds: &[PollFd<'_>], limit: Option<Duration>, asleep: &UnixStream) -> bool {
-    let mut fds = fds.to_vec();
+/// Waits for something to read on `tty`, if given, or a wake-up call, which is then taken.
+fn wait(tty: Option<&File>, asleep: &UnixStream, limit: Option<Duration>) -> Noticed {
+    let mut fds = vec![PollFd::new(asleep, PollFlags::IN)];
+    fds.extend(tty.map(|tty| PollFd::new(tty, PollFlags::IN)));
     let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
-    // A signal may end the wait early; whoever waits looks again.
-    poll(&mut fds, limit.as_ref()).ok();
-    let mut calls = [0; 64];
-    let mut woken = false;
-    while { asleep }.read(&mut calls).is_ok_and(|count| count > 0) {
-        woken = true;
+    if poll(&mut fds, limit.as_ref()).is_err() {
+        // A signal came in between: whoever waits looks again.
+        return Noticed::Call;
     }
-    woken
+    let typed = fds.get(1).is_some_and(|tty| !tty.revents().is_empty());
+    let mut calls = [0; 64];
+    let mut called = false;
+    while { asleep }.read(&mut calls).is_ok_and(|count| count > 0) {
+        called = true;
+    }
+    match (called, typed) {
+        (true, _) => Noticed::Call,
+        (false, true) => Noticed::Typed,
+        (false, false) => Noticed::Nothing,
+    }
+}
+
+/// How a wait ended.
+#[derive(PartialEq, Eq)]
+enum Noticed {
+    Call,
+    Typed,
+    Nothing,
 }
 
 /// Whether the terminal's input is ours: from the background, reading it would stop the process.

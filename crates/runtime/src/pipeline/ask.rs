@@ -24,6 +24,8 @@ pub(super) async fn ask(
 ) -> Result<Option<Value>, ToolError> {
     let toolbox = lane.toolbox();
     let mut changes = toolbox.policy_changes();
+    // It may have changed since the call was judged, and that change would never be announced.
+    changes.mark_changed();
     let mut question = Ask {
         id: format!("{}:{}", lane.turn_id(), lane.call_id()).into(),
         call_id: lane.call_id().clone(),
