@@ -9,7 +9,7 @@
 use std::{sync::Arc, time::Duration};
 
 use gripper_runtime::{
-    Access, CallRequest, CallResult, DynTool, Event, Facts, Resource, Toolbox, ToolboxBuilder, Use,
+    Access, CallRequest, CallResult, DynTool, Event, Facts, Observer, Resource, Toolbox, ToolboxBuilder, Use,
     approve::{Answer, Grant, SaveRule, SaveTo},
     hooks::{self, HookSet, RewriteTrust},
     permissions::{HookOpinion, Mode, Policy, Rule, RuleList, Source},
@@ -292,6 +292,31 @@ async fn a_policy_change_settles_or_updates_an_open_question() {
     let results = results_of(&turn).await;
     assert_eq!(results[0].to_string(), "not permitted: deny rule mcp__srv (command line)");
     assert!(!approver.answer("c1", Answer::once()), "the question is gone");
+}
+
+/// Allows the call that is being asked about, in the moment between judging and asking.
+#[derive(Default)]
+struct Meddler(std::sync::OnceLock<std::sync::Weak<Toolbox>>);
+
+impl Observer for Meddler {
+    fn observe(&self, _turn: &str, event: &Event) {
+        if let (Event::Decision { .. }, Some(toolbox)) =
+            (event, self.0.get().and_then(std::sync::Weak::upgrade))
+        {
+            let mut policy = (*toolbox.policy()).clone();
+            rule(&mut policy, RuleList::Allow, "mcp__srv");
+            toolbox.set_policy(policy);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_change_just_before_the_question_counts() {
+    let meddler = Arc::new(Meddler::default());
+    let toolbox = asked(&Arc::new(RecordingApprover::default())).observer(meddler.clone()).build();
+    meddler.0.set(Arc::downgrade(&toolbox)).unwrap();
+    let results = run_all(&toolbox, [call("c1", "mcp__srv__x", json!({}))]).await;
+    assert_eq!(results[0].to_string(), "{}");
 }
 
 #[tokio::test(start_paused = true)]

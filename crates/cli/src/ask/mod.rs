@@ -105,7 +105,7 @@ impl Terminal {
 
     fn wake(&self) {
         // A full pipe has woken the thread already.
-        (&self.wake).write(&[0]).ok();
+        (&self.wake).write_all(&[0]).ok();
     }
 
     fn say(&self, text: &str) {

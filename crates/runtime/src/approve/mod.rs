@@ -105,9 +105,11 @@ impl Answer {
 #[derive(Clone)]
 pub struct Reply(Arc<Way>);
 
+type Hear = dyn Fn(&Answer) + Send + Sync;
+
 struct Way {
     cell: Arc<ResolveOnce<Answer>>,
-    heard: Option<Box<dyn Fn(&Answer) + Send + Sync>>,
+    heard: Option<Box<Hear>>,
     /// The way this one stands in for, which is not given up as long as this one is there.
     _before: Option<Reply>,
 }

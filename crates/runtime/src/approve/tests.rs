@@ -21,32 +21,29 @@ use super::{
     Reply, Worker,
 };
 
-/// Keeps what it is asked, and what happened to it.
+/// Keeps what it is asked, and a log of it.
 #[derive(Default)]
-struct Person {
-    open: Mutex<VecDeque<(Ask, Reply)>>,
-    log: Mutex<Vec<String>>,
-}
+struct Person(Mutex<(Vec<String>, VecDeque<Reply>)>);
 
 impl Person {
     fn log(&self, words: String) {
-        self.log.lock().unwrap().push(words);
+        self.0.lock().unwrap().0.push(words);
     }
 
     fn seen(&self) -> Vec<String> {
-        self.log.lock().unwrap().clone()
+        self.0.lock().unwrap().0.clone()
     }
 
     fn answer(&self, answer: Answer) -> bool {
-        let (_, reply) = self.open.lock().unwrap().pop_front().unwrap();
-        reply.answer(answer)
+        let reply = self.0.lock().unwrap().1.pop_front();
+        reply.unwrap().answer(answer)
     }
 }
 
 impl Approver for Person {
     fn push(&self, ask: Ask, reply: Reply) {
         self.log(format!("push {}", ask.id));
-        self.open.lock().unwrap().push_back((ask, reply));
+        self.0.lock().unwrap().1.push_back(reply);
     }
 
     fn update(&self, ask: &Ask) {
@@ -62,14 +59,10 @@ impl Approver for Person {
     }
 }
 
-/// Answers by its script; `None` never answers. Counts how often it was asked.
+/// Answers by its script; `None` never answers.
 struct Scripted(Mutex<VecDeque<Option<Opinion>>>);
 
 impl Scripted {
-    fn new(script: impl IntoIterator<Item = Option<Opinion>>) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(script.into_iter().collect())))
-    }
-
     fn left(&self) -> usize {
         self.0.lock().unwrap().len()
     }
@@ -112,9 +105,24 @@ fn ask(id: &str) -> Ask {
     }
 }
 
-fn coordinator(checks: Checks) -> (Arc<Person>, Coordinator) {
+/// A coordinator with a classifier that plays a script, after a hook if there is one.
+fn coordinator(
+    script: impl IntoIterator<Item = Option<Opinion>>,
+    shape: impl FnOnce(&mut Checks),
+) -> (Arc<Person>, Arc<Scripted>, Coordinator) {
     let person = Arc::new(Person::default());
-    (person.clone(), Coordinator::new(person, checks))
+    let classifier = Arc::new(Scripted(Mutex::new(script.into_iter().collect())));
+    let mut checks = Checks { classifier: Some(classifier.clone()), ..Checks::default() };
+    shape(&mut checks);
+    (person.clone(), classifier, Coordinator::new(person, checks))
+}
+
+fn allow(why: &str) -> Option<Opinion> {
+    Some(Opinion::Allow(why.into()))
+}
+
+fn deny() -> Option<Opinion> {
+    Some(Opinion::Deny("no".into()))
 }
 
 fn put(approver: &dyn Approver, ask: Ask) -> Pending {
@@ -137,29 +145,25 @@ fn words(answer: &Answer) -> &str {
     }
 }
 
+const REFUSED: &str = "the classifier refused it: no";
+
 #[tokio::test(start_paused = true)]
 async fn checks_come_before_the_person() {
-    let no = || Some(Opinion::Deny("it deploys".into()));
-    let classifier = Scripted::new([no(), Some(Opinion::Allow("a dry run".into())), Some(Opinion::Ask)]);
-    let checks = |hook| Checks {
-        first: Some(Arc::new(Hook(hook))),
-        classifier: Some(classifier.clone()),
-        ..Checks::default()
-    };
-    let (person, hooked) = coordinator(checks(Some(Answer::deny("the hook says no"))));
-    assert_eq!(words(&put(&hooked, ask("a")).wait().await), "the hook says no");
-    assert_eq!(classifier.left(), 3, "a hook that answers spares the classifier");
-    let (other, passing) = coordinator(checks(None));
-    assert_eq!(words(&put(&passing, ask("b")).wait().await), "the classifier refused it: it deploys");
+    let hook = |answer| move |checks: &mut Checks| checks.first = Some(Arc::new(Hook(answer)));
+    let (person, classifier, hooked) = coordinator([deny()], hook(Some(Answer::deny("says the hook"))));
+    assert_eq!(words(&put(&hooked, ask("a")).wait().await), "says the hook");
+    assert_eq!(classifier.left(), 1, "a hook that answers spares the classifier");
+    assert!(person.seen().is_empty());
+    let (person, _, passing) = coordinator([deny(), allow("a dry run"), Some(Opinion::Ask)], hook(None));
+    assert_eq!(words(&put(&passing, ask("b")).wait().await), REFUSED);
     assert_eq!(words(&put(&passing, ask("c")).wait().await), "cleared by the classifier: a dry run");
-    assert!(person.seen().is_empty() && other.seen().is_empty(), "no dialog was opened");
+    assert!(person.seen().is_empty(), "no dialog was opened");
     let pending = put(&passing, ask("d"));
     quiet().await;
-    assert_eq!(other.seen(), ["push d"]);
-    assert!(other.answer(Answer::once()));
+    assert!(person.answer(Answer::once()));
     assert_eq!(pending.wait().await, Answer::once());
     passing.remove("d");
-    assert_eq!(other.seen(), ["push d", "remove d"]);
+    assert_eq!(person.seen(), ["push d", "remove d"]);
 }
 
 #[rstest]
@@ -168,14 +172,10 @@ async fn checks_come_before_the_person() {
 #[case::never_answers(None, "no answer within 60 s")]
 #[tokio::test(start_paused = true)]
 async fn a_classifier_that_fails_is_an_ask(#[case] opinion: Option<Opinion>, #[case] why: &str) {
-    let checks = Checks { classifier: Some(Scripted::new([opinion])), ..Checks::default() };
-    let (person, coordinator) = coordinator(checks);
+    let (person, _, coordinator) = coordinator([opinion], |_| {});
     let _pending = put(&coordinator, ask("a"));
     tokio::time::sleep(Duration::from_secs(61)).await;
-    assert_eq!(
-        person.seen(),
-        [format!("tell the classifier failed ({why}), so you are asked"), "push a".into()]
-    );
+    assert_eq!(person.seen(), [&*format!("tell the classifier failed ({why}), so you are asked"), "push a"]);
 }
 
 /// What stands behind an ask decides whether a classifier may say anything about it.
@@ -188,36 +188,30 @@ async fn a_classifier_that_fails_is_an_ask(#[case] opinion: Option<Opinion>, #[c
 #[case::tool(Mode::Auto, By::Tool)]
 #[tokio::test]
 async fn firm_asks_and_other_modes_go_to_the_person(#[case] mode: Mode, #[case] by: By) {
-    let classifier = Scripted::new([Some(Opinion::Allow("fine".into()))]);
-    let checks = Checks { classifier: Some(classifier.clone()), ..Checks::default() };
-    let (person, coordinator) = coordinator(checks);
-    let mut question = ask("a");
-    question.mode = mode;
-    question.decision.by = by;
-    let _pending = put(&coordinator, question);
+    let (person, classifier, coordinator) = coordinator([allow("fine")], |_| {});
+    let decision = Decision { by, ..ask("a").decision };
+    let _pending = put(&coordinator, Ask { mode, decision, ..ask("a") });
     assert_eq!((person.seen().len(), classifier.left()), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_changed_question_is_not_cleared_by_an_old_opinion() {
-    let checks = Checks {
-        classifier: Some(Scripted::new([Some(Opinion::Allow("fine".into()))])),
-        ..Checks::default()
-    };
-    let (person, coordinator) = coordinator(checks);
+async fn a_question_may_change_or_go_while_it_is_checked() {
+    let (person, _, coordinator) = coordinator([allow("fine"), None], |_| {});
     let _pending = put(&coordinator, ask("a"));
-    let mut changed = ask("a");
-    changed.decision.by = By::Hook;
-    coordinator.update(&changed);
+    let decision = Decision { by: By::Hook, ..ask("a").decision };
+    coordinator.update(&Ask { decision, ..ask("a") });
     quiet().await;
-    assert_eq!(person.seen(), ["push a"]);
+    assert_eq!(person.seen(), ["push a"], "an old opinion does not clear it");
+    let pending = put(&coordinator, ask("b"));
+    assert!(pending.withdraw());
+    coordinator.remove("b");
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(person.seen(), ["push a"], "no dialog for what is taken back");
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_open_dialog_races_the_classifier() {
-    let script = [Some(Opinion::Allow("a dry run".into())), None];
-    let checks = Checks { classifier: Some(Scripted::new(script)), wait: false, ..Checks::default() };
-    let (person, coordinator) = coordinator(checks);
+    let (person, _, coordinator) = coordinator([allow("a dry run"), None], |checks| checks.wait = false);
     let pending = put(&coordinator, ask("a"));
     assert_eq!(person.seen(), ["push a"], "the dialog is open at once");
     assert_eq!(words(&pending.wait().await), "cleared by the classifier: a dry run");
@@ -228,43 +222,26 @@ async fn an_open_dialog_races_the_classifier() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_taken_back_during_checks_opens_no_dialog() {
-    let checks = Checks { classifier: Some(Scripted::new([None])), ..Checks::default() };
-    let (person, coordinator) = coordinator(checks);
-    let pending = put(&coordinator, ask("a"));
-    assert!(pending.withdraw());
-    coordinator.remove("a");
-    tokio::time::sleep(Duration::from_secs(120)).await;
-    assert!(person.seen().is_empty());
-}
-
-#[tokio::test(start_paused = true)]
 async fn after_three_denials_the_person_is_asked_until_they_approve() {
-    let no = || Some(Opinion::Deny("no".into()));
-    let classifier = Scripted::new((0..30).map(|_| no()));
-    let checks = Checks { classifier: Some(classifier.clone()), ..Checks::default() };
-    let (person, coordinator) = coordinator(checks);
+    let (person, classifier, coordinator) = coordinator((0..30).map(|_| deny()), |_| {});
     for _ in 0..3 {
         put(&coordinator, ask("a")).wait().await;
     }
     let other = Ask { agent: "child".into(), ..ask("b") };
-    assert_eq!(words(&put(&coordinator, other).wait().await), "the classifier refused it: no");
+    assert_eq!(words(&put(&coordinator, other).wait().await), REFUSED, "each agent has its own count");
     for answer in [Answer::deny("still no"), Answer::once()] {
         let pending = put(&coordinator, ask("c"));
         assert!(person.answer(answer.clone()), "the person was asked");
         assert_eq!(pending.wait().await, answer);
     }
-    assert_eq!(words(&put(&coordinator, ask("d")).wait().await), "the classifier refused it: no");
+    assert_eq!(words(&put(&coordinator, ask("d")).wait().await), REFUSED);
     assert_eq!(classifier.left(), 25);
 }
 
 #[tokio::test(start_paused = true)]
 async fn twenty_denials_in_all_are_enough() {
-    let rounds = (0..12).flat_map(|_| {
-        [Opinion::Deny("no".into()), Opinion::Deny("no".into()), Opinion::Allow("yes".into())].map(Some)
-    });
-    let checks = Checks { classifier: Some(Scripted::new(rounds)), ..Checks::default() };
-    let (person, coordinator) = coordinator(checks);
+    let rounds = (0..12).flat_map(|_| [deny(), deny(), allow("fine")]);
+    let (person, _, coordinator) = coordinator(rounds, |_| {});
     let mut asked = 0;
     while person.seen().is_empty() {
         let _pending = put(&coordinator, ask("a"));
