@@ -3,8 +3,9 @@
 
 use std::{
     collections::BTreeMap,
+    fs::File,
     io::{IsTerminal, Write},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use gripper_runtime::Event;
@@ -19,14 +20,48 @@ const SPINNER: [char; 8] = ['⠋', '⠙', '⠸', '⠴', '⠦', '⠇', '⠏', '�
 /// Where a turn is shown.
 pub(crate) struct Screen {
     human: bool,
-    live: bool,
+    terminal: bool,
+    stage: Arc<Stage>,
     /// In the order they were queued.
     calls: BTreeMap<usize, Row>,
     numbers: std::collections::HashMap<Arc<str>, usize>,
     queued: usize,
-    /// Rows of the live part now on the terminal.
-    drawn: usize,
     frame: usize,
+}
+
+/// Who has the terminal: the turn, or a question to the person.
+#[derive(Default)]
+pub(crate) struct Stage(Mutex<Shown>);
+
+#[derive(Default)]
+struct Shown {
+    /// Rows of the live part now on the terminal.
+    rows: usize,
+    /// A question is open.
+    asking: bool,
+    /// What waits for it to be answered.
+    held: Vec<String>,
+}
+
+impl Stage {
+    /// Takes the live rows away and keeps everything else off until the stage is given back.
+    pub(crate) fn take(&self, mut tty: &File) {
+        let mut shown = self.lock();
+        shown.asking = true;
+        if shown.rows > 0 {
+            write!(tty, "\x1b[{}A\x1b[J", shown.rows).ok();
+            shown.rows = 0;
+        }
+    }
+
+    /// The turn may be shown again.
+    pub(crate) fn give_back(&self) {
+        self.lock().asking = false;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shown> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 struct Row {
@@ -39,31 +74,27 @@ struct Row {
 }
 
 impl Screen {
-    pub(crate) fn new(human: bool) -> Self {
+    pub(crate) fn new(human: bool, stage: Arc<Stage>) -> Self {
         Self {
             human,
-            live: human && std::io::stdout().is_terminal(),
+            terminal: std::io::stdout().is_terminal(),
+            stage,
             calls: BTreeMap::new(),
             numbers: std::collections::HashMap::new(),
             queued: 0,
-            drawn: 0,
             frame: 0,
         }
     }
 
     /// Whether there is something that moves.
     pub(crate) fn is_live(&self) -> bool {
-        self.live
+        self.human && self.terminal
     }
 
     /// Takes in one event.
     pub(crate) fn event(&mut self, event: &Event) -> anyhow::Result<()> {
         if !self.human {
-            // One write a line: a reader never sees half of one, and a closed pipe is seen as that.
-            let line = serde_json::to_string(event)? + "\n";
-            let mut out = std::io::stdout().lock();
-            out.write_all(line.as_bytes())?;
-            return Ok(out.flush()?);
+            return self.print(serde_json::to_string(event)?);
         }
         match event {
             Event::Queued { call_id, tool } => self.queue(call_id, tool),
@@ -86,17 +117,17 @@ impl Screen {
             Event::Result(result) => {
                 let row = self.numbers.remove(&result.call_id).and_then(|number| self.calls.remove(&number));
                 let summary = row.and_then(|row| row.summary);
-                self.print(&show::result(result, summary.as_deref()))?;
+                self.print(show::result(result, summary.as_deref()))?;
             }
             Event::TurnEnd { calls, errors } => {
                 let (style, words) = match errors {
                     0 => (GOOD, "all well".to_owned()),
                     count => (BAD, format!("{count} failed")),
                 };
-                self.print(&format!("{DIM}{},{DIM:#} {style}{words}{style:#}", show::count(*calls, "call")))?;
+                self.print(format!("{DIM}{},{DIM:#} {style}{words}{style:#}", show::count(*calls, "call")))?;
             }
             Event::Hook { run, .. } => {
-                self.erase(&mut anstream::stdout().lock())?;
+                self.flush(&mut self.stage.lock())?;
                 show::hook(run);
             }
             Event::Decision { .. } | Event::Rewrite { .. } => {}
@@ -112,7 +143,7 @@ impl Screen {
 
     /// Takes the live part away.
     pub(crate) fn finish(&mut self) -> anyhow::Result<()> {
-        self.erase(&mut anstream::stdout().lock())
+        self.flush(&mut self.stage.lock())
     }
 
     fn queue(&mut self, call_id: &Arc<str>, tool: &Arc<str>) {
@@ -133,23 +164,37 @@ impl Screen {
         self.calls.get_mut(self.numbers.get(call_id)?)
     }
 
-    fn print(&mut self, text: &str) -> anyhow::Result<()> {
-        let mut out = anstream::stdout().lock();
-        self.erase(&mut out)?;
-        writeln!(out, "{text}")?;
-        Ok(())
+    /// Prints now, or when the question that is open is answered.
+    fn print(&self, text: String) -> anyhow::Result<()> {
+        let mut shown = self.stage.lock();
+        shown.held.push(text);
+        if shown.asking && self.terminal { Ok(()) } else { self.flush(&mut shown) }
     }
 
-    fn erase(&mut self, out: &mut impl Write) -> anyhow::Result<()> {
-        if self.drawn > 0 {
-            write!(out, "\x1b[{}A\x1b[J", self.drawn)?;
-            self.drawn = 0;
+    /// Takes the live rows away and prints what was held back.
+    fn flush(&self, shown: &mut Shown) -> anyhow::Result<()> {
+        // One write a line: a reader never sees half of one, and a closed pipe is seen as that.
+        if !self.human {
+            let mut out = std::io::stdout().lock();
+            for line in shown.held.drain(..) {
+                out.write_all((line + "\n").as_bytes())?;
+            }
+            return Ok(out.flush()?);
+        }
+        let mut out = anstream::stdout().lock();
+        if shown.rows > 0 {
+            write!(out, "\x1b[{}A\x1b[J", shown.rows)?;
+            shown.rows = 0;
+        }
+        for text in shown.held.drain(..) {
+            writeln!(out, "{text}")?;
         }
         Ok(out.flush()?)
     }
 
-    fn draw(&mut self) -> anyhow::Result<()> {
-        if !self.live {
+    fn draw(&self) -> anyhow::Result<()> {
+        let mut shown = self.stage.lock();
+        if !self.is_live() || shown.asking {
             return Ok(());
         }
         let width = terminal_width();
@@ -169,12 +214,12 @@ impl Screen {
         if rest > 0 {
             rows.push(format!("{DIM}  {rest} waiting{DIM:#}"));
         }
+        self.flush(&mut shown)?;
         let mut out = anstream::stdout().lock();
-        self.erase(&mut out)?;
         for row in &rows {
             writeln!(out, "{row}")?;
         }
-        self.drawn = rows.len();
+        shown.rows = rows.len();
         Ok(out.flush()?)
     }
 }

@@ -1,5 +1,6 @@
 //! The `gripper` binary: one file per subcommand, wiring, exit codes.
 
+mod ask;
 mod audit;
 mod completions;
 mod demo;

@@ -11,6 +11,7 @@ use gripper_runtime::{CallRequest, Turn, environment::Environment};
 use tokio::sync::mpsc;
 
 use crate::{
+    ask::Terminal,
     exit::{Exit, UsageError},
     interrupt,
     lines::{Line, next_line},
@@ -42,12 +43,15 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
     let mut lines = open(&args.file)?;
     let policy = session::policy(&args.policy, &environment)?;
     let mut interrupt = interrupt::listen()?;
-    let opening = session::open(&args.policy, &environment, policy, |builder| builder);
+    let terminal = Terminal::open(&args.policy, &environment, args.file.as_os_str() == "-");
+    let opening = session::open(&args.policy, &environment, policy, |builder| {
+        Terminal::wire(terminal.as_ref(), &args.policy, builder)
+    });
     let Some(session) = interrupt::unless(&mut interrupt, opening).await.transpose()? else {
         return Ok(Exit::Interrupted);
     };
     let turn = session.toolbox.turn();
-    let mut screen = Screen::new(human);
+    let mut screen = Screen::new(human, Terminal::stage(terminal.as_ref()));
     let mut tick = tokio::time::interval(Duration::from_millis(100));
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let (mut reading, mut interrupted) = (true, false);

@@ -47,7 +47,7 @@ pub(crate) struct PolicyFlags {
     add_dir: Vec<PathBuf>,
     /// Approve what would be asked
     #[arg(long)]
-    yes: bool,
+    pub(crate) yes: bool,
     /// A settings file, for its hooks
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,

@@ -6,6 +6,7 @@ use gripper_runtime::{CallRequest, CallResult, Event, environment::Environment};
 use serde_json::Value;
 
 use crate::{
+    ask::Terminal,
     exit::{self, Exit, UsageError},
     interrupt,
     session::{self, PolicyFlags},
@@ -36,7 +37,10 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
     })?;
     let policy = session::policy(&args.policy, &environment)?;
     let mut interrupt = interrupt::listen()?;
-    let opening = session::open(&args.policy, &environment, policy, |builder| builder);
+    let terminal = Terminal::open(&args.policy, &environment, false);
+    let opening = session::open(&args.policy, &environment, policy, |builder| {
+        Terminal::wire(terminal.as_ref(), &args.policy, builder)
+    });
     let Some(session) = interrupt::unless(&mut interrupt, opening).await.transpose()? else {
         return Ok(Exit::Interrupted);
     };

@@ -349,8 +349,7 @@ impl Judge<'_, '_> {
             Some(command) => format!("no rule allows it: {}", hidden::visible(&command.summary)),
             None => format!("no rule allows {}", self.request.tool),
         };
-        let by =
-            if self.policy.mode == Mode::Auto { By::Mode(Mode::Auto) } else { By::Check(Check::Unsettled) };
+        let by = By::Check(Check::Unsettled);
         Some(self.with_suggestions(Decision::new(Behavior::Ask, by, reason)))
     }
 

@@ -7,12 +7,13 @@ use std::{
     sync::Arc,
 };
 
-use gripper_permissions::{Policy, Request, Rule, RuleList, Scope, Source};
+use gripper_permissions::{Decision, Policy, Request, RuleList, Scope, Source};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use crate::{
-    approve::{Approver, Headless},
+    access::Access,
+    approve::{Approver, Grant, Grants, Headless, SaveRule},
     event::{Event, Observer},
     executor::Turn,
     guard::Guard,
@@ -32,11 +33,13 @@ pub struct Toolbox {
     pub(crate) settings: Settings,
     pub(crate) hooks: Arc<dyn Hooks>,
     pub(crate) approver: Arc<dyn Approver>,
+    pub(crate) saver: Option<Arc<dyn SaveRule>>,
     pub(crate) results: ResultsStore,
     pub(crate) guard: Mutex<Guard>,
     observers: Vec<Arc<dyn Observer>>,
     pool: Arc<Pool>,
     policy: watch::Sender<Arc<Policy>>,
+    grants: Mutex<Grants>,
     state: Mutex<SessionState>,
 }
 
@@ -64,6 +67,7 @@ pub struct ToolboxBuilder {
     agent: Agent,
     hooks: Arc<dyn Hooks>,
     approver: Arc<dyn Approver>,
+    saver: Option<Arc<dyn SaveRule>>,
     observers: Vec<Arc<dyn Observer>>,
     results: Option<ResultsStore>,
 }
@@ -80,6 +84,7 @@ impl Toolbox {
             agent: Agent::main(),
             hooks: Arc::new(HookSet::new()),
             approver: Arc::new(Headless),
+            saver: None,
             observers: Vec::new(),
             results: None,
         }
@@ -115,11 +120,29 @@ impl Toolbox {
         self.policy.subscribe()
     }
 
-    /// Adds an allow rule for the rest of the session.
-    pub(crate) fn grant(&self, rule: Rule) {
+    /// Adds an allow rule for the rest of the session, or for as long as it holds.
+    pub(crate) fn grant(&self, grant: Grant) {
         self.policy.send_modify(|policy| {
-            Arc::make_mut(policy).rules.add(RuleList::Allow, rule, Source::of(Scope::Session));
+            if grant.is_limited() {
+                lock(&self.grants).add(grant);
+            } else {
+                let source = Source::of(Scope::Session);
+                Arc::make_mut(policy).rules.add(RuleList::Allow, grant.rule, source);
+            }
         });
+    }
+
+    /// Judges a call under `policy` and the limited grants that hold for it now. Two calls at once
+    /// cannot use the same last use of a grant; `spend` says whether this is a use.
+    pub(crate) fn judge(
+        &self,
+        policy: &Policy,
+        access: &Access,
+        spend: bool,
+        decide: impl FnOnce(&Policy) -> Decision,
+    ) -> Decision {
+        let place = self.place();
+        lock(&self.grants).judge(policy, (access.subjects(), &place.cwd), spend, decide)
     }
 
     /// Where calls work now.
@@ -240,7 +263,7 @@ impl Toolbox {
     /// Applies one effect. The executor calls this in call order.
     pub(crate) fn apply(&self, effect: SessionEffect) {
         match effect {
-            SessionEffect::GrantPermission(rule) => self.grant(rule),
+            SessionEffect::GrantPermission(rule) => self.grant(Grant::of(rule)),
             SessionEffect::SetMode(mode) => {
                 self.policy.send_modify(|policy| *policy = Arc::new(policy.with_mode(mode)));
             }
@@ -300,6 +323,13 @@ impl ToolboxBuilder {
         self
     }
 
+    /// Who writes the rules that are granted for good.
+    #[must_use]
+    pub fn saver(mut self, saver: Arc<dyn SaveRule>) -> Self {
+        self.saver = Some(saver);
+        self
+    }
+
     /// Adds someone who sees every event.
     #[must_use]
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
@@ -325,9 +355,11 @@ impl ToolboxBuilder {
             settings: self.settings,
             hooks: self.hooks,
             approver: self.approver,
+            saver: self.saver,
             results: self.results.unwrap_or_else(nowhere),
             observers: self.observers,
             policy: watch::Sender::new(Arc::new(self.policy)),
+            grants: Mutex::new(Grants::default()),
             state: Mutex::new(SessionState {
                 place: Arc::new(Place { cwd }),
                 loaded: BTreeSet::new(),

@@ -9,8 +9,8 @@
 use std::{sync::Arc, time::Duration};
 
 use gripper_runtime::{
-    Access, CallRequest, CallResult, DynTool, Event, Facts, Resource, Toolbox, ToolboxBuilder, Use,
-    approve::Answer,
+    Access, CallRequest, CallResult, DynTool, Event, Facts, Observer, Resource, Toolbox, ToolboxBuilder, Use,
+    approve::{Answer, Grant, SaveRule, SaveTo},
     hooks::{self, HookSet, RewriteTrust},
     permissions::{HookOpinion, Mode, Policy, Rule, RuleList, Source},
     results::{ResultsStore, StoreLimits, Strategy},
@@ -187,8 +187,8 @@ async fn an_approver_may_allow_deny_or_edit() {
     let script = vec![
         Some(Answer::once()),
         Some(Answer::Deny { feedback: Some("use the other one".into()) }),
-        Some(Answer::Allow { for_session: false, input: Some(json!({"n": 7})) }),
-        Some(Answer::Allow { for_session: false, input: Some(json!({"n": "x"})) }),
+        Some(Answer::edited(json!({"n": 7}))),
+        Some(Answer::edited(json!({"n": "x"}))),
     ];
     let approver = Arc::new(RecordingApprover::new(script));
     let toolbox = asked(&approver).build();
@@ -201,16 +201,74 @@ async fn an_approver_may_allow_deny_or_edit() {
     assert!(approver.seen().contains(&Seen::Removed("c2".into())));
 }
 
-#[tokio::test]
-async fn an_answer_for_the_session_settles_later_calls() {
-    let approver =
-        Arc::new(RecordingApprover::new(vec![Some(Answer::Allow { for_session: true, input: None })]));
-    let toolbox = asked(&approver).build();
-    let results =
-        run_all(&toolbox, (1..=2).map(|n| call(&format!("c{n}"), "mcp__srv__x", json!({"n": n})))).await;
+fn grant(rule: &str) -> Grant {
+    Grant::of(Rule::parse(rule).unwrap())
+}
+
+/// Runs so many calls of which the first is answered with this grant; gives how many were asked
+/// about, and what the person was told.
+async fn granted(calls: u32, grant: Grant, saver: Option<Arc<dyn SaveRule>>) -> (usize, Vec<String>) {
+    let script = std::iter::once(Some(Answer::granting(Some(grant))))
+        .chain((1..calls).map(|_| Some(Answer::once())))
+        .collect();
+    let approver = Arc::new(RecordingApprover::new(script));
+    let mut builder = asked(&approver);
+    if let Some(saver) = saver {
+        builder = builder.saver(saver);
+    }
+    let toolbox = builder.build();
+    let calls = (1..=calls).map(|n| call(&format!("c{n}"), "mcp__srv__x", json!({"n": n})));
+    let results = run_all(&toolbox, calls).await;
     assert!(results.iter().all(|result| !result.is_error));
-    let asked = approver.seen().iter().filter(|seen| matches!(seen, Seen::Pushed(..))).count();
-    assert_eq!(asked, 1);
+    let mut told = Vec::new();
+    let mut asked = 0;
+    for seen in approver.seen() {
+        match seen {
+            Seen::Pushed(..) => asked += 1,
+            Seen::Told(_, words) => told.push(words),
+            Seen::Updated(..) | Seen::Removed(..) => {}
+        }
+    }
+    (asked, told)
+}
+
+#[tokio::test]
+async fn a_grant_settles_later_calls_as_far_as_it_goes() {
+    assert_eq!(granted(3, grant("mcp__srv__x"), None).await, (1, vec![]));
+    let twice = Grant { uses: Some(2), ..grant("mcp__srv__x") };
+    assert_eq!(granted(5, twice, None).await, (3, vec![]), "the one it was given for, then two for nothing");
+    let (asked, told) = granted(2, grant("Other"), None).await;
+    assert_eq!(asked, 2);
+    assert_eq!(
+        told,
+        ["Other does not settle such calls, they will be asked again: no rule allows mcp__srv__x"]
+    );
+}
+
+/// Remembers rules, or has no room for them.
+struct Shelf(bool);
+
+impl SaveRule for Shelf {
+    fn save(&self, to: SaveTo, list: RuleList, rule: &Rule) -> Result<std::path::PathBuf, String> {
+        assert_eq!((list, rule.text()), (RuleList::Allow, "mcp__srv"));
+        if self.0 { Ok(format!("/{to:?}").into()) } else { Err("the shelf is full".into()) }
+    }
+}
+
+#[tokio::test]
+async fn a_rule_is_saved_or_the_person_learns_why_not() {
+    let always = || Grant { save: Some(SaveTo::Project), ..grant("mcp__srv") };
+    let told = granted(2, always(), Some(Arc::new(Shelf(true)))).await;
+    assert_eq!(told, (1, vec!["mcp__srv is saved in /Project".to_owned()]));
+    let limited = Grant { uses: Some(9), ..always() };
+    for (grant, saver, why) in [
+        (always(), Some(Arc::new(Shelf(false)) as Arc<dyn SaveRule>), "the shelf is full"),
+        (always(), None, "no settings files are in use here"),
+        (limited, Some(Arc::new(Shelf(true)) as Arc<dyn SaveRule>), "settings files know no limits"),
+    ] {
+        let words = format!("mcp__srv holds for this session, but was not saved: {why}");
+        assert_eq!(granted(2, grant, saver).await, (1, vec![words]));
+    }
 }
 
 #[tokio::test]
@@ -234,6 +292,31 @@ async fn a_policy_change_settles_or_updates_an_open_question() {
     let results = results_of(&turn).await;
     assert_eq!(results[0].to_string(), "not permitted: deny rule mcp__srv (command line)");
     assert!(!approver.answer("c1", Answer::once()), "the question is gone");
+}
+
+/// Allows the call that is being asked about, in the moment between judging and asking.
+#[derive(Default)]
+struct Meddler(std::sync::OnceLock<std::sync::Weak<Toolbox>>);
+
+impl Observer for Meddler {
+    fn observe(&self, _turn: &str, event: &Event) {
+        if let (Event::Decision { .. }, Some(toolbox)) =
+            (event, self.0.get().and_then(std::sync::Weak::upgrade))
+        {
+            let mut policy = (*toolbox.policy()).clone();
+            rule(&mut policy, RuleList::Allow, "mcp__srv");
+            toolbox.set_policy(policy);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_change_just_before_the_question_counts() {
+    let meddler = Arc::new(Meddler::default());
+    let toolbox = asked(&Arc::new(RecordingApprover::default())).observer(meddler.clone()).build();
+    meddler.0.set(Arc::downgrade(&toolbox)).unwrap();
+    let results = run_all(&toolbox, [call("c1", "mcp__srv__x", json!({}))]).await;
+    assert_eq!(results[0].to_string(), "{}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -153,7 +153,7 @@ async fn edits_that_make_calls_wait_for_each_other_do_not_lock_up() {
     turn.submit(CallRequest::new("c4", "Asked", json!({"w":"d"})));
     turn.close();
     spin().await;
-    let edit = |w: &str| Answer::Allow { for_session: false, input: Some(json!({"w": w})) };
+    let edit = |w: &str| Answer::edited(json!({"w": w}));
     assert_eq!(approver.open(), ["c2", "c3", "c4"], "an open question takes no place");
     // All three now want what c1 holds, and after it each other's.
     for id in ["c2", "c3", "c4"] {
@@ -174,10 +174,7 @@ async fn an_edit_cannot_go_before_a_later_call_that_has_begun() {
     turn.submit(CallRequest::new("c2", "Free", json!({"writes":["b"], "delay": 50})));
     turn.close();
     spin().await;
-    assert!(approver.answer(
-        "c1",
-        Answer::Allow { for_session: false, input: Some(json!({"writes":["b"], "delay": 80})) }
-    ));
+    assert!(approver.answer("c1", Answer::edited(json!({"writes":["b"], "delay": 80}))));
     let results = bounded(results_of(&turn)).await;
     // c2 has begun with b, so c1 cannot come before it any more, and must not run beside it.
     assert_eq!(codes(&results), ["c1 denied", "c2 ok"]);

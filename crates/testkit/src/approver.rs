@@ -11,6 +11,8 @@ pub enum Seen {
     Pushed(String, String),
     /// Its reason changed.
     Updated(String, String),
+    /// Something was said about it.
+    Told(String, String),
     /// It was taken off the queue.
     Removed(String),
 }
@@ -73,10 +75,19 @@ impl Approver for RecordingApprover {
         self.lock().seen.push(Seen::Updated(ask.call_id.to_string(), ask.decision.reason.to_string()));
     }
 
+    fn tell(&self, id: &str, words: &str) {
+        self.lock().seen.push(Seen::Told(call_of(id), words.to_owned()));
+    }
+
     fn remove(&self, id: &str) {
-        let call_id = id.rsplit(':').next().unwrap_or(id).to_owned();
+        let call_id = call_of(id);
         let mut state = self.lock();
         state.open.retain(|(open, _)| *open != call_id);
         state.seen.push(Seen::Removed(call_id));
     }
+}
+
+/// The call in the id of a question.
+fn call_of(id: &str) -> String {
+    id.rsplit(':').next().unwrap_or(id).to_owned()
 }

@@ -5,6 +5,8 @@ mod json;
 mod line;
 mod picture;
 
+pub(crate) use picture::command as command_picture;
+
 use std::{
     io::{Read, Write},
     path::{Path, PathBuf},

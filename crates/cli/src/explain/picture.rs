@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use anstyle::Style;
-use gripper_runtime::permissions::Behavior;
+use gripper_runtime::permissions::{Behavior, CommandUse};
 use gripper_shell::{Part, Phase, Risk, Severity, Span, Verdict, Via};
 
 use super::Told;
@@ -22,10 +22,16 @@ pub(super) fn of(told: &Told<'_>) -> String {
         Behavior::Deny => (BAD, "deny"),
     };
     let _ = writeln!(text, "{style}{word}{style:#}  {}", show::safe(&decision.reason));
-    let Some(command) = told.request.command_use() else {
-        rules(&mut text, told);
-        return text;
-    };
+    if let Some(command) = told.request.command_use() {
+        text.push_str(&self::command(command));
+    }
+    rules(&mut text, told);
+    text
+}
+
+/// A command with its risks underlined, its parts and their effects.
+pub(crate) fn command(command: &CommandUse) -> String {
+    let mut text = String::new();
     let analysis = &command.analysis;
     underlined(&mut text, &command.text, analysis.risks());
     let _ = writeln!(text, "\n{BOLD}parts{BOLD:#}");
@@ -61,7 +67,6 @@ pub(super) fn of(told: &Told<'_>) -> String {
     for (code, meaning) in analysis.exits() {
         let _ = writeln!(text, "{DIM}exit {code} means: {meaning}{DIM:#}");
     }
-    rules(&mut text, told);
     text
 }
 

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     access::{Access, Resource, Use},
+    approve::{Answer, Reply},
     guard::Key,
     once::ResolveOnce,
     pipeline::{CallResult, Outcome},
@@ -105,6 +106,34 @@ fn a_waiter_is_always_woken() {
             let value = shuttle::future::block_on(async { cell.wait().await });
             assert_eq!(value, 7);
             settles.join().unwrap();
+        },
+        SCHEDULES,
+    );
+}
+
+/// A person, a classifier and a stopped call race for one question; then nobody is left to answer.
+#[test]
+fn a_question_has_one_answer() {
+    shuttle::check_random(
+        || {
+            let (pending, reply) = Reply::open();
+            let threads: Vec<_> = ["person", "classifier"]
+                .into_iter()
+                .map(|who| {
+                    let reply = reply.heard_by(|_| {});
+                    shuttle::thread::spawn(move || reply.answer(Answer::because(who)))
+                })
+                .collect();
+            drop(reply);
+            let withdrawn = pending.withdraw();
+            let answered = threads.into_iter().map(|thread| thread.join().unwrap());
+            let won = answered.filter(|won| *won).count() + usize::from(withdrawn);
+            // A thread that is done drops its way back, which is a no when it came first.
+            let answer = shuttle::future::block_on(pending.wait());
+            match answer {
+                Answer::Allow { .. } => assert_eq!((won, withdrawn), (1, false)),
+                Answer::Deny { feedback } => assert_eq!((won, withdrawn), (1, feedback.is_none())),
+            }
         },
         SCHEDULES,
     );

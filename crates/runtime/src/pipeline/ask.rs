@@ -2,12 +2,12 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use gripper_permissions::{Behavior, By, Decision, HookOpinion, Rule};
+use gripper_permissions::{Behavior, By, Decision, HookOpinion, RuleList};
 use serde_json::{Value, json};
 
 use super::{Admitted, around::report, decision_event, denied, judge, request};
 use crate::{
-    approve::{Answer, Ask, Reply},
+    approve::{Answer, Ask, Grant, Pending, Reply},
     executor::Lane,
     hooks::{HookEvent, call_fields},
     tool::{ErrorCode, ToolError},
@@ -25,23 +25,28 @@ pub(super) async fn ask(
 ) -> Result<Option<Value>, ToolError> {
     let toolbox = lane.toolbox();
     let mut changes = toolbox.policy_changes();
+    // It may have changed since the call was judged, and that change would never be announced.
+    changes.mark_changed();
     let mut question = Ask {
         id: format!("{}:{}", lane.turn_id(), lane.call_id()).into(),
         call_id: lane.call_id().clone(),
         tool: admitted.tool.spec().name.as_ref().into(),
+        agent: toolbox.agent.id.clone(),
+        mode: toolbox.policy().mode,
         summary: admitted.tool.summary(&admitted.input),
         input: admitted.input.value().clone(),
+        subjects: admitted.access.subjects().to_vec(),
         decision,
     };
     if toolbox.hooks.listens(HookEvent::PERMISSION_REQUEST)
         && let Some(answer) = Box::pin(ask_hooks(lane, admitted, opinion, &question)).await
     {
-        return settle(lane, admitted, &question, answer, By::Hook);
+        return settle(lane, admitted, opinion, &question, answer, By::Hook).await;
     }
-    let reply = Reply::new();
-    let _taken_back = TakeBack { lane, id: question.id.clone(), reply: reply.clone() };
-    toolbox.approver.push(question.clone(), reply.clone());
-    if !reply.is_answered() {
+    let (pending, reply) = Reply::open();
+    let _taken_back = TakeBack { lane, id: question.id.clone(), pending: &pending };
+    toolbox.approver.push(question.clone(), reply);
+    if !pending.is_answered() {
         let message = format!("{} wants to run: {}", question.tool, question.summary);
         let kind = "permission_prompt";
         toolbox.notify(
@@ -56,24 +61,25 @@ pub(super) async fn ask(
     loop {
         tokio::select! {
             biased;
-            answer = reply.wait() => return settle(lane, admitted, &question, answer, By::Approver),
+            answer = pending.wait() => return settle(lane, admitted, opinion, &question, answer, By::Approver).await,
             _ = changes.changed() => {
-                let now = judge(admitted, &toolbox.policy(), opinion);
-                if now == question.decision {
+                let policy = toolbox.policy();
+                let now = judge(toolbox, admitted, &policy, opinion, true);
+                if now == question.decision && policy.mode == question.mode {
                     continue;
                 }
                 if now.behavior == Behavior::Ask {
-                    question.decision = now;
+                    (question.decision, question.mode) = (now, policy.mode);
                     toolbox.approver.update(&question);
                     continue;
                 }
-                if reply.withdraw() {
+                if pending.withdraw() {
                     lane.event(decision_event(lane, admitted, &now));
                     return if now.behavior == Behavior::Allow { Ok(None) } else { Err(denied(&now)) };
                 }
             }
             () = &mut timer => {
-                if reply.withdraw() {
+                if pending.withdraw() {
                     let message = format!("not permitted: nobody answered within {} s ({})", limit.as_secs(), question.decision.reason);
                     return Err(ToolError::new(ErrorCode::Denied, message).with(json!({ "decision": question.decision })));
                 }
@@ -102,7 +108,7 @@ async fn ask_hooks(
     let yes = HookOpinion::Allow("a hook answered".to_owned());
     let may = || {
         !matches!(opinion, Some(HookOpinion::Ask(_) | HookOpinion::Deny(_)))
-            && judge(admitted, &toolbox.policy(), Some(&yes)).behavior == Behavior::Allow
+            && judge(toolbox, admitted, &toolbox.policy(), Some(&yes), false).behavior == Behavior::Allow
     };
     said.approved.then(Answer::once).filter(|_| may())
 }
@@ -111,21 +117,22 @@ async fn ask_hooks(
 struct TakeBack<'a> {
     lane: &'a Lane,
     id: std::sync::Arc<str>,
-    reply: Reply,
+    pending: &'a Pending,
 }
 
 impl Drop for TakeBack<'_> {
     fn drop(&mut self) {
-        self.reply.withdraw();
+        self.pending.withdraw();
         let remove = || self.lane.toolbox().approver.remove(&self.id);
         // This also runs while a panic unwinds, where a second one would end the process.
         catch_unwind(AssertUnwindSafe(remove)).ok();
     }
 }
 
-fn settle(
+async fn settle(
     lane: &Lane,
     admitted: &Admitted,
+    opinion: Option<&HookOpinion>,
     question: &Ask,
     answer: Answer,
     by: By,
@@ -137,11 +144,17 @@ fn settle(
         decision
     };
     match answer {
-        Answer::Allow { for_session, input } => {
-            let reach = if for_session { "approved for this session" } else { "approved once" };
-            settled(Behavior::Allow, reach.to_owned());
-            if for_session && let Ok(rule) = Rule::parse(&question.tool) {
-                lane.toolbox().grant(rule);
+        Answer::Allow { grant, input, reason } => {
+            let reason = match (reason, &grant) {
+                (Some(reason), _) => reason,
+                (None, Some(grant)) => format!("approved, and {} for later calls", grant.rule),
+                (None, None) => "approved once".to_owned(),
+            };
+            settled(Behavior::Allow, reason);
+            if let Some(grant) = grant {
+                for words in put_in_force(lane, admitted, opinion, grant).await {
+                    lane.toolbox().approver.tell(&question.id, &words);
+                }
             }
             Ok(input)
         }
@@ -150,4 +163,40 @@ fn settle(
             Err(denied(&settled(Behavior::Deny, format!("{}{feedback}", question.decision.reason))))
         }
     }
+}
+
+/// Grants, saves if that was wanted, and gives what the person should know about it. The call at
+/// hand is allowed whatever becomes of the rule.
+async fn put_in_force(
+    lane: &Lane,
+    admitted: &Admitted,
+    opinion: Option<&HookOpinion>,
+    grant: Grant,
+) -> Vec<String> {
+    let toolbox = lane.toolbox();
+    let mut told = Vec::new();
+    toolbox.grant(grant.clone());
+    let now = judge(toolbox, admitted, &toolbox.policy(), opinion, false);
+    if now.behavior != Behavior::Allow {
+        told.push(format!(
+            "{} does not settle such calls, they will be asked again: {}",
+            grant.rule, now.reason
+        ));
+    }
+    let Some(to) = grant.save else { return told };
+    let rule = grant.rule.clone();
+    let saved = match &toolbox.saver {
+        _ if grant.is_limited() => Err("settings files know no limits".to_owned()),
+        None => Err("no settings files are in use here".to_owned()),
+        Some(saver) => {
+            let saver = saver.clone();
+            let saving = tokio::task::spawn_blocking(move || saver.save(to, RuleList::Allow, &rule));
+            saving.await.unwrap_or_else(|_| Err("writing it failed because of a bug".to_owned()))
+        }
+    };
+    told.push(match saved {
+        Ok(path) => format!("{} is saved in {}", grant.rule, path.display()),
+        Err(why) => format!("{} holds for this session, but was not saved: {why}", grant.rule),
+    });
+    told
 }

@@ -220,7 +220,7 @@ async fn permission(lane: &Lane, hooked: Hooked) -> Result<Permit, ToolError> {
     // Links may have moved since submission: what is judged is what is there now.
     admitted.access = admitted.tool.access(&admitted.input, &place);
     let policy = toolbox.policy();
-    let decision = judge(&admitted, &policy, opinion.as_ref());
+    let decision = judge(toolbox, &admitted, &policy, opinion.as_ref(), true);
     lane.event(decision_event(lane, &admitted, &decision));
     match decision.behavior {
         Behavior::Allow => {}
@@ -250,8 +250,17 @@ async fn settle(lane: &Lane, admitted: &Admitted) -> Result<(), ToolError> {
     Err(ToolError::new(ErrorCode::Denied, message))
 }
 
-fn judge(admitted: &Admitted, policy: &Policy, hook: Option<&HookOpinion>) -> Decision {
-    decide(policy, &Request { hook: hook.cloned(), ..request(admitted) })
+/// Judges the call. `spend` uses a counted grant up, if it is one that allows it.
+fn judge(
+    toolbox: &Toolbox,
+    admitted: &Admitted,
+    policy: &Policy,
+    hook: Option<&HookOpinion>,
+    spend: bool,
+) -> Decision {
+    toolbox.judge(policy, &admitted.access, spend, |policy| {
+        decide(policy, &Request { hook: hook.cloned(), ..request(admitted) })
+    })
 }
 
 /// The call as rules see it.
@@ -277,7 +286,7 @@ fn not_denied(
     policy: &Policy,
     opinion: Option<&HookOpinion>,
 ) -> Result<(), ToolError> {
-    let decision = judge(admitted, policy, opinion);
+    let decision = judge(lane.toolbox(), admitted, policy, opinion, false);
     if decision.behavior != Behavior::Deny {
         return Ok(());
     }
