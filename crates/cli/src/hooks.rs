@@ -131,7 +131,9 @@ async fn test(
     let place = Place { cwd: policy.root.clone() };
     let scene = Scene { session: "test", agent: &Agent::main(), place: &place, policy: &policy };
     let request = (!tool.is_empty()).then(|| Request { input: Some(&input), ..Request::new(tool) });
-    let tried = runner.rehearse(scene, Occasion { event, subject: tool, fields, request: request.as_ref() });
+    let mut interrupt = interrupt::listen()?;
+    let rehearsal =
+        runner.rehearse(scene, Occasion { event, subject: tool, fields, request: request.as_ref() });
     let Some(tried) = interrupt::unless(&mut interrupt, rehearsal).await else {
         return Ok(Exit::Interrupted);
     };
