@@ -27,9 +27,9 @@ fn command(line: &str) -> Value {
 #[test]
 fn a_hook_blocks_a_call_and_the_session_has_a_beginning_and_an_end() {
     let workspace = with_hooks(json!({
-        "SessionStart": command("echo start >> log"),
+        "SessionStart": [{"hooks": command("echo start >> log")[0]["hooks"]}],
         "PreToolUse": command("echo not today >&2; exit 2"),
-        "SessionEnd": command("echo end >> log; exit 1"),
+        "SessionEnd": [{"hooks": command("echo end >> log; exit 1")[0]["hooks"]}],
     }));
     let ran = gripper(&workspace, &["tool", "--settings", "hooks.json", "Read", r#"{"file_path": "a.txt"}"#]);
     assert_eq!(ran.code, 3, "{}", ran.transcript());
