@@ -322,7 +322,7 @@ async fn a_grant_for_a_folder(
 ) {
     let mut request = Request::new("Deploy");
     if !written.is_empty() {
-        let path = PathUse { written: written.into(), real: real.into(), write: true, names_only: false };
+        let path = PathUse::new(written, real, true);
         request.subjects.push(Subject::Path(path));
     }
     let mut grants = limited(|grant| grant.folder = Some("/tmp/out".into()));
