@@ -122,7 +122,8 @@ fn allow_once_and_what_the_person_reads() {
         "? Read: ",
         "why    ",
         "outside the working directories",
-        "2 allow for this session: Read (every call of Read)",
+        "2 allow for this session: Read(/",
+        "(reading this file, whatever the tool)",
     ] {
         assert!(seen.contains(part), "{part:?} is missing in {seen}");
     }
@@ -150,11 +151,11 @@ fn a_rule_that_cannot_be_saved_still_holds() {
     let (workspace, input) = outside();
     let mut session = Session::start(&workspace, &["tool", "Read", &input]);
     session.wait_for(PROMPT).type_in("3\r");
-    session.wait_for("  1 Read (every call of Read)").wait_for("the rule: ").type_in("1\r");
+    session.wait_for("  1 Read(/").wait_for("the rule: ").type_in("1\r");
     session.wait_for("where to save it").type_in("1\r");
     let (code, seen) = session.end();
     assert_eq!(code, 0, "{seen}");
-    assert!(seen.contains("note: Read holds for this session, but was not saved"), "{seen}");
+    assert!(seen.contains("holds for this session, but was not saved: no settings files"), "{seen}");
 }
 
 /// Plays the call several times in one turn; the results go to the terminal as JSON Lines.

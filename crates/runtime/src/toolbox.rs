@@ -126,8 +126,10 @@ impl Toolbox {
             if grant.is_limited() {
                 lock(&self.grants).add(grant);
             } else {
-                let source = Source::of(Scope::Session);
-                Arc::make_mut(policy).rules.add(RuleList::Allow, grant.rule, source);
+                let policy = Arc::make_mut(policy);
+                for rule in grant.rules() {
+                    policy.rules.add(RuleList::Allow, rule.clone(), Source::of(Scope::Session));
+                }
             }
         });
     }
@@ -139,7 +141,7 @@ impl Toolbox {
         policy: &Policy,
         access: &Access,
         spend: bool,
-        decide: impl FnOnce(&Policy) -> Decision,
+        decide: impl Fn(&Policy) -> Decision,
     ) -> Decision {
         let place = self.place();
         lock(&self.grants).judge(policy, (access.subjects(), &place.cwd), spend, decide)

@@ -107,14 +107,17 @@ fn always(ask: &Ask, person: &mut impl Person) -> Result<Option<Answer>, Stop> {
     for (number, suggestion) in offers.iter().enumerate() {
         person.say(&words::offer(number + 1, suggestion));
     }
-    let rule = loop {
+    let grant = loop {
         let line = person.hear("the rule: a number, or any rule as text (empty goes back): ")?;
         if line.is_empty() {
             return Ok(None);
         }
         let offered = line.parse::<usize>().ok().and_then(|number| offers.get(number.checked_sub(1)?));
-        match Rule::parse(offered.map_or(&line, |offer| &offer.rule)) {
-            Ok(rule) => break rule,
+        if let Some(grant) = offered.and_then(Grant::suggested) {
+            break grant;
+        }
+        match Rule::parse(&line) {
+            Ok(rule) => break Grant::of(rule),
             Err(error) => person.say(&words::brief(&error.to_string())),
         }
     };
@@ -128,7 +131,7 @@ fn always(ask: &Ask, person: &mut impl Person) -> Result<Option<Answer>, Stop> {
             _ => person.say("type 1, 2 or 3"),
         }
     };
-    Ok(Some(Answer::granting(Some(Grant { save: Some(save), ..Grant::of(rule) }))))
+    Ok(Some(Answer::granting(Some(Grant { save: Some(save), ..grant }))))
 }
 
 fn edited(person: &mut impl Person) -> Result<Option<Answer>, Stop> {

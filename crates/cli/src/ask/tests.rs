@@ -64,7 +64,7 @@ fn talk(ask: &Ask, lines: &[&'static str]) -> (Result<Answer, Stop>, String) {
 
 #[test]
 fn choices_and_detours() {
-    let ask = ask("cargo publish");
+    let ask = ask("touch made.txt");
     let offered = ask.offer().unwrap();
     let granting = |grant: Grant| Ok(Answer::granting(Some(grant)));
     let saved = |rule: &str, to| Grant { save: Some(to), ..Grant::of(Rule::parse(rule).unwrap()) };
@@ -93,7 +93,7 @@ fn choices_and_detours() {
 
 #[test]
 fn without_a_rule_there_is_only_once() {
-    let mut ask = ask("cargo publish");
+    let mut ask = ask("touch made.txt");
     ask.decision.suggestions.clear();
     let (answer, read) = talk(&ask, &["2", "1"]);
     assert_eq!(answer, Ok(Answer::once()));

@@ -95,7 +95,7 @@ fn choices(text: &mut String, ask: &Ask) {
             let _ = writeln!(
                 text,
                 "{BOLD}2{BOLD:#} allow for this session: {} {DIM}({}){DIM:#}\n  {DIM}less with: 2 5x, 2 10m, 2 in FOLDER{DIM:#}",
-                brief(&offer.rule),
+                rules(offer),
                 brief(&offer.reach),
             );
         }
@@ -111,5 +111,12 @@ fn choices(text: &mut String, ask: &Ask) {
 
 /// A rule to choose from.
 pub(super) fn offer(number: usize, suggestion: &Suggestion) -> String {
-    format!("  {number} {} {DIM}({}){DIM:#}", brief(&suggestion.rule), brief(&suggestion.reach))
+    format!("  {number} {} {DIM}({}){DIM:#}", rules(suggestion), brief(&suggestion.reach))
+}
+
+/// The rules of a suggestion, which help only together.
+fn rules(suggestion: &Suggestion) -> String {
+    let rules: Vec<String> =
+        std::iter::once(&suggestion.rule).chain(&suggestion.also).map(|rule| brief(rule)).collect();
+    rules.join(" and ")
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gripper_permissions::{Behavior, By, Decision, Policy, Rule, RuleList, Scope, Source, Subject};
+use gripper_permissions::{Behavior, Decision, Policy, Rule, RuleList, Scope, Source, Subject, Suggestion};
 use tokio::time::Instant;
 
 /// An allow rule from an approver. It lifts what allow rules lift: no deny, and no firm ask.
@@ -10,6 +10,8 @@ use tokio::time::Instant;
 pub struct Grant {
     /// What it allows.
     pub rule: Rule,
+    /// Further rules that help only beside it.
+    pub also: Vec<Rule>,
     /// Only calls that stay in this folder.
     pub folder: Option<PathBuf>,
     /// Only so many calls after the one it was given for.
@@ -40,7 +42,19 @@ pub trait SaveRule: Send + Sync {
 impl Grant {
     /// For the rest of the session.
     pub fn of(rule: Rule) -> Self {
-        Self { rule, folder: None, uses: None, until: None, save: None }
+        Self { rule, also: Vec::new(), folder: None, uses: None, until: None, save: None }
+    }
+
+    /// What a suggestion offers. `None` when it is not about allowing.
+    pub fn suggested(suggestion: &Suggestion) -> Option<Self> {
+        let also = suggestion.also.iter().map(|rule| Rule::parse(rule).ok()).collect::<Option<_>>()?;
+        let rule = Rule::parse(&suggestion.rule).ok().filter(|_| suggestion.list == RuleList::Allow)?;
+        Some(Self { also, ..Self::of(rule) })
+    }
+
+    /// Its rules.
+    pub fn rules(&self) -> impl Iterator<Item = &Rule> {
+        std::iter::once(&self.rule).chain(&self.also)
     }
 
     /// Whether it holds for some calls of the session and not for others.
@@ -84,30 +98,38 @@ impl Grants {
         policy: &Policy,
         (subjects, cwd): (&[Subject], &Path),
         spend: bool,
-        decide: impl FnOnce(&Policy) -> Decision,
+        decide: impl Fn(&Policy) -> Decision,
     ) -> Decision {
         let now = Instant::now();
         self.0.retain(|grant| !grant.is_over(now));
-        let mut fitting: Vec<&mut Grant> =
-            self.0.iter_mut().filter(|grant| grant.fits(subjects, cwd)).collect();
+        let fitting: Vec<usize> = (0..self.0.len()).filter(|at| self.0[*at].fits(subjects, cwd)).collect();
         if fitting.is_empty() {
             return decide(policy);
         }
-        let mut widened = policy.clone();
-        for grant in &fitting {
-            widened.rules.add(RuleList::Allow, grant.rule.clone(), Source::of(Scope::Session));
+        let under = |keep: &dyn Fn(usize) -> bool| {
+            let mut widened = policy.clone();
+            for rule in fitting.iter().filter(|at| keep(**at)).flat_map(|at| self.0[*at].rules()) {
+                widened.rules.add(RuleList::Allow, rule.clone(), Source::of(Scope::Session));
+            }
+            decide(&widened)
+        };
+        let free = under(&|at| self.0[at].uses.is_none());
+        let counted: Vec<usize> = fitting.iter().copied().filter(|at| self.0[*at].uses.is_some()).collect();
+        if counted.is_empty() || free.behavior == Behavior::Allow {
+            return free;
         }
-        let decision = decide(&widened);
-        if spend
-            && decision.behavior == Behavior::Allow
-            && let By::Rule { rule, .. } = &decision.by
-            && rule.source.scope == Scope::Session
-            // Of two that say the same, one that is not counted is not used up.
-            && let Some(grant) =
-                fitting.iter_mut().filter(|grant| grant.rule == rule.rule).min_by_key(|grant| grant.uses.is_some())
-            && let Some(uses) = &mut grant.uses
-        {
-            *uses = uses.saturating_sub(1);
+        let decision = under(&|_| true);
+        if spend && decision.behavior == Behavior::Allow {
+            // One part of a command may be allowed by a grant and another by a rule, so the rule that
+            // the decision names tells nothing: used is what it could not have done without.
+            let needed = |out: &usize| under(&|at| at != *out).behavior != Behavior::Allow;
+            let mut used: Vec<usize> = counted.iter().copied().filter(needed).collect();
+            if used.is_empty() {
+                used.extend(counted.first());
+            }
+            for at in used {
+                self.0[at].uses = self.0[at].uses.map(|uses| uses.saturating_sub(1));
+            }
         }
         decision
     }

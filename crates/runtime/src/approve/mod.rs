@@ -8,7 +8,7 @@ mod worker;
 
 use std::sync::Arc;
 
-use gripper_permissions::{Decision, Mode, Rule, RuleList, Subject};
+use gripper_permissions::{Decision, Mode, Subject};
 use serde_json::Value;
 
 use crate::once::ResolveOnce;
@@ -45,12 +45,7 @@ impl Ask {
     /// What "for this session" grants: the first rule suggested. `None` when no rule would settle
     /// such a call, so that a yes can only be for once.
     pub fn offer(&self) -> Option<Grant> {
-        self.decision
-            .suggestions
-            .iter()
-            .filter(|suggestion| suggestion.list == RuleList::Allow)
-            .find_map(|suggestion| Rule::parse(&suggestion.rule).ok())
-            .map(Grant::of)
+        Grant::suggested(self.decision.suggestions.first()?)
     }
 }
 
@@ -188,11 +183,11 @@ impl Approver for Headless {
     fn push(&self, ask: Ask, reply: Reply) {
         let mut feedback = String::from("nobody can be asked here");
         if let Some(suggestion) = ask.decision.suggestions.first() {
-            feedback.push_str(&format!(
-                "; the {} rule {} would settle it",
-                suggestion.list.name(),
-                suggestion.rule
-            ));
+            let list = suggestion.list.name();
+            feedback.push_str(&format!("; the {list} rule {} would settle it", suggestion.rule));
+            for other in &suggestion.also {
+                feedback.push_str(&format!(" together with {other}"));
+            }
         }
         reply.answer(Answer::deny(feedback));
     }

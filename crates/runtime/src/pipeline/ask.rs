@@ -184,19 +184,20 @@ async fn put_in_force(
         ));
     }
     let Some(to) = grant.save else { return told };
-    let rule = grant.rule.clone();
-    let saved = match &toolbox.saver {
-        _ if grant.is_limited() => Err("settings files know no limits".to_owned()),
-        None => Err("no settings files are in use here".to_owned()),
-        Some(saver) => {
-            let saver = saver.clone();
-            let saving = tokio::task::spawn_blocking(move || saver.save(to, RuleList::Allow, &rule));
-            saving.await.unwrap_or_else(|_| Err("writing it failed because of a bug".to_owned()))
-        }
-    };
-    told.push(match saved {
-        Ok(path) => format!("{} is saved in {}", grant.rule, path.display()),
-        Err(why) => format!("{} holds for this session, but was not saved: {why}", grant.rule),
-    });
+    for rule in grant.rules() {
+        let saved = match &toolbox.saver {
+            _ if grant.is_limited() => Err("settings files know no limits".to_owned()),
+            None => Err("no settings files are in use here".to_owned()),
+            Some(saver) => {
+                let (saver, rule) = (saver.clone(), rule.clone());
+                let saving = tokio::task::spawn_blocking(move || saver.save(to, RuleList::Allow, &rule));
+                saving.await.unwrap_or_else(|_| Err("writing it failed because of a bug".to_owned()))
+            }
+        };
+        told.push(match saved {
+            Ok(path) => format!("{rule} is saved in {}", path.display()),
+            Err(why) => format!("{rule} holds for this session, but was not saved: {why}"),
+        });
+    }
     told
 }
