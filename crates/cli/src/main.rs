@@ -10,9 +10,11 @@ mod lines;
 mod live;
 mod run;
 mod session;
+mod settings;
 mod show;
 mod tool;
 mod tools;
+mod trust;
 
 use std::{
     io::Write,
@@ -43,6 +45,10 @@ enum Command {
     Run(run::Args),
     /// Show what a command would do and what the policy says to it
     Explain(explain::Args),
+    /// Show the settings in force and where each comes from, or check and change a file
+    Settings(settings::Args),
+    /// Trust the settings of a project
+    Trust(trust::Args),
     /// Look after the audit log
     Audit(audit::Args),
     /// Show a scripted turn on a temporary project
@@ -76,6 +82,8 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Tool(args) => block_on(tool::run(args, environment)),
         Command::Run(args) => block_on(run::run(args, environment)),
         Command::Explain(args) => explain::run(&args, &environment),
+        Command::Settings(args) => settings::run(&args, &environment),
+        Command::Trust(args) => trust::run(&args, &environment),
         Command::Audit(args) => audit::run(&args, &environment),
         Command::Demo(args) => block_on(demo::run(args, environment)),
         Command::Completions(args) => completions::run(&args),

@@ -15,7 +15,7 @@ use crate::{
     interrupt,
     lines::{Line, next_line},
     live::Screen,
-    session::{self, PolicyFlags},
+    session::{self, Basis, PolicyFlags},
 };
 
 /// Longest line; calls over their own limit but under this get a proper result.
@@ -40,12 +40,15 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<Exit> {
     let human = args.human || (!args.json && std::io::stdout().is_terminal());
     let mut lines = open(&args.file)?;
-    let policy = session::policy(&args.policy, &environment)?;
-    let session = session::open(&args.policy, &environment, policy, |builder| builder)?;
+    let basis = Basis::read(&args.policy, &environment)?;
+    let mut session = session::open(&environment, basis, |builder| builder)?;
     let turn = session.toolbox.turn();
     let mut screen = Screen::new(human);
     let mut tick = tokio::time::interval(Duration::from_millis(100));
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    // Settings that change while a question is open may answer it.
+    let mut look = tokio::time::interval(Duration::from_millis(500));
+    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut interrupt = interrupt::listen()?;
     let (mut reading, mut interrupted) = (true, false);
     let mut broken = None;
@@ -65,6 +68,7 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
             line = lines.recv(), if reading && turn.outstanding() < WINDOW => match line {
                 Some(Ok(line)) => {
                     number += 1;
+                    session.refresh();
                     submit(&turn, number, line);
                 }
                 // What was read so far still gets its results.
@@ -74,6 +78,7 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
                     turn.close();
                 }
             },
+            _ = look.tick() => session.refresh(),
             _ = tick.tick(), if screen.is_live() => screen.tick()?,
         }
     }

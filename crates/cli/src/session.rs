@@ -1,6 +1,7 @@
 //! From flags and environment to a toolbox.
 
 use std::{
+    collections::HashSet,
     path::{Path, PathBuf},
     sync::Arc,
     time::SystemTime,
@@ -9,19 +10,20 @@ use std::{
 use anyhow::Context;
 use gripper_runtime::{Place, Recorder};
 use gripper_runtime::{
-    Registry, Settings, Toolbox, ToolboxBuilder,
+    Registry, Toolbox, ToolboxBuilder,
     approve::Preapproved,
     audit::{self, AuditLog},
     environment::Environment,
-    permissions::{Mode, Policy, Rule, RuleList, Source},
+    permissions::{Mode, Policy, Rule, RuleList, Scope, Source, Weight},
     results::{ResultsStore, StoreLimits},
+    settings::{Loaded, Sources, Watch},
 };
 use gripper_tools::Services;
 
 use crate::{exit::UsageError, show};
 
 /// What a run may do. The same flags everywhere.
-#[derive(clap::Args, Default)]
+#[derive(clap::Args, Clone, Default)]
 pub(crate) struct PolicyFlags {
     /// Permission mode: default, plan, acceptEdits, dontAsk, bypassPermissions or auto
     #[arg(long, value_name = "MODE")]
@@ -38,18 +40,85 @@ pub(crate) struct PolicyFlags {
     /// Another directory that calls may work in (repeatable)
     #[arg(long, value_name = "DIR")]
     add_dir: Vec<PathBuf>,
+    /// Further settings: a file, or an object as JSON
+    #[arg(long, value_name = "FILE|JSON")]
+    settings: Option<String>,
     /// Approve what would be asked
     #[arg(long)]
     yes: bool,
 }
 
+/// Warnings about settings that are shown; the rest is counted.
+const MOST_WARNINGS: usize = 10;
+
 /// A toolbox and what must be closed with it.
 pub(crate) struct Session {
     pub(crate) toolbox: Arc<Toolbox>,
     recorder: Option<Arc<Recorder>>,
+    basis: Basis,
+}
+
+/// What a session's policy is made from.
+pub(crate) struct Basis {
+    pub(crate) policy: Policy,
+    pub(crate) loaded: Loaded,
+    watch: Watch,
+    flags: PolicyFlags,
+    environment: Environment,
+    said: HashSet<String>,
+}
+
+impl Basis {
+    /// Reads the settings, and says what is wrong with them.
+    pub(crate) fn read(flags: &PolicyFlags, environment: &Environment) -> anyhow::Result<Self> {
+        let sources = sources(flags, environment)?;
+        sources.check_given().map_err(|broken| UsageError(format!("--settings: {broken}")))?;
+        let (watch, loaded) = Watch::start(sources);
+        let policy = with_flags(flags, environment, &loaded)?;
+        let (flags, environment) = (flags.clone(), environment.clone());
+        let mut basis = Self { policy, loaded, watch, flags, environment, said: HashSet::new() };
+        basis.complain();
+        Ok(basis)
+    }
+
+    /// Says what is wrong with the settings, each thing once.
+    fn complain(&mut self) {
+        let worth = self.loaded.diagnostics.iter().filter(|found| found.weight != Weight::Note);
+        let new: Vec<String> =
+            worth.map(ToString::to_string).filter(|text| self.said.insert(text.clone())).collect();
+        new.iter().take(MOST_WARNINGS).for_each(|text| show::warn(text));
+        if let Some(more) = new.len().checked_sub(MOST_WARNINGS).filter(|more| *more > 0) {
+            let more = show::count(more, "more warning");
+            show::warn(&format!("{more} about settings: gripper settings --json lists all"));
+        }
+    }
+}
+
+/// Where the settings of this run are looked for.
+pub(crate) fn sources(flags: &PolicyFlags, environment: &Environment) -> anyhow::Result<Sources> {
+    let cwd = environment.cwd.as_deref().ok_or_else(|| {
+        UsageError("the working directory does not exist any more: cd to one that does".into())
+    })?;
+    Ok(Sources::discover(environment, cwd, flags.settings.as_deref()))
 }
 
 impl Session {
+    /// Takes in settings that changed since the last look. What was granted in this session stays, and so
+    /// does a mode that was entered in it.
+    pub(crate) fn refresh(&mut self) {
+        let Some(loaded) = self.basis.watch.changed() else { return };
+        // The flags were fine before, so only what they name can have gone; then the old policy stays.
+        match with_flags(&self.basis.flags, &self.basis.environment, &loaded) {
+            Err(error) => show::warn(&format!("changed settings are not in force: {error:#}")),
+            Ok(policy) => {
+                let before = std::mem::replace(&mut self.basis.policy, policy.clone());
+                self.basis.loaded = loaded;
+                self.toolbox.update_policy(|current| carried_over(policy, current, before.mode));
+            }
+        }
+        self.basis.complain();
+    }
+
     /// Writes out what is still on its way to the audit log, and says if that went wrong.
     pub(crate) fn finish(&self) {
         if let Some(recorder) = &self.recorder {
@@ -61,15 +130,32 @@ impl Session {
     }
 }
 
-/// The policy that the flags describe.
+/// The policy that settings and flags describe.
 pub(crate) fn policy(flags: &PolicyFlags, environment: &Environment) -> anyhow::Result<Policy> {
-    let cwd = environment.cwd.clone().ok_or_else(|| {
-        UsageError("the working directory does not exist any more: cd to one that does".into())
-    })?;
-    let mut policy = Policy::new(&cwd);
+    Ok(Basis::read(flags, environment)?.policy)
+}
+
+/// A new policy with what the session has changed about the old one.
+fn carried_over(mut policy: Policy, current: &Policy, mode_before: Mode) -> Policy {
+    for (list, granted) in current.rules.all().filter(|(_, rule)| rule.source.scope == Scope::Session) {
+        policy.rules.add(list, granted.rule.clone(), granted.source.clone());
+    }
+    if current.mode != mode_before {
+        (policy.mode, policy.mode_before_plan) = (current.mode, current.mode_before_plan);
+    }
+    policy
+}
+
+fn with_flags(flags: &PolicyFlags, environment: &Environment, loaded: &Loaded) -> anyhow::Result<Policy> {
+    let mut policy = loaded.policy.clone();
+    let cwd = policy.directories.first().cloned().unwrap_or_default();
     if let Some(mode) = flags.mode {
         policy = policy.with_mode(mode);
-        if mode == Mode::BypassPermissions && is_root() && !environment.force_bypass {
+    }
+    if policy.mode == Mode::BypassPermissions {
+        if policy.flags.bypass_unavailable {
+            show::warn("bypassPermissions is refused: the settings took it away");
+        } else if is_root() && !environment.force_bypass {
             policy.flags.bypass_unavailable = true;
             show::warn(
                 "bypassPermissions is refused for root; set GRIPPER_FORCE_BYPASS=1 if this is a sandbox",
@@ -82,7 +168,9 @@ pub(crate) fn policy(flags: &PolicyFlags, environment: &Environment) -> anyhow::
         for text in rules {
             let rule =
                 Rule::parse(text).map_err(|error| UsageError(format!("--{}: {error}", list.name())))?;
-            policy.rules.add(list, rule, Source::command_line());
+            if !loaded.locked || list != RuleList::Allow {
+                policy.rules.add(list, rule, Source::command_line());
+            }
         }
     }
     for directory in &flags.add_dir {
@@ -111,24 +199,23 @@ pub(crate) fn registry() -> anyhow::Result<Registry> {
 
 /// Opens a session with the built-in tools. `shape` may add to it, such as hooks.
 pub(crate) fn open(
-    flags: &PolicyFlags,
     environment: &Environment,
-    policy: Policy,
+    basis: Basis,
     shape: impl FnOnce(ToolboxBuilder) -> ToolboxBuilder,
 ) -> anyhow::Result<Session> {
-    let mut settings = Settings::default();
+    let mut settings = basis.loaded.limits.clone();
     if let Some(limit) = environment.max_concurrency {
         settings.max_concurrency = limit;
     }
-    let mut builder = Toolbox::builder(registry()?, policy).settings(settings);
-    if flags.yes {
+    let mut builder = Toolbox::builder(registry()?, basis.policy.clone()).settings(settings);
+    if basis.flags.yes {
         builder = builder.approver(Arc::new(Preapproved));
     }
     let mut recorder = None;
     match &environment.config_dir {
         None => show::warn("HOME is not set: nothing is audited and oversized results are not kept"),
         Some(config) => {
-            let store = results_store(config, builder.id());
+            let store = results_store(config, builder.id(), basis.loaded.store.clone());
             builder = builder.results(store);
             match AuditLog::open(&config.join("audit"), builder.id(), audit::Limits::default()) {
                 Ok(log) => recorder = Some(Arc::new(Recorder::new(log))),
@@ -139,13 +226,14 @@ pub(crate) fn open(
     if let Some(recorder) = &recorder {
         builder = builder.observer(recorder.clone());
     }
-    Ok(Session { toolbox: shape(builder).build(), recorder })
+    Ok(Session { toolbox: shape(builder).build(), recorder, basis })
 }
 
-fn results_store(config: &Path, session: &str) -> ResultsStore {
+fn results_store(config: &Path, session: &str, limits: StoreLimits) -> ResultsStore {
     let root = config.join("sessions");
     let folder = root.join(session).join("results");
     // Old results go while the first calls run; nobody waits for it.
-    std::thread::spawn(move || ResultsStore::sweep(&root, &StoreLimits::default(), SystemTime::now()));
-    ResultsStore::new(folder, StoreLimits::default())
+    let sweep = limits.clone();
+    std::thread::spawn(move || ResultsStore::sweep(&root, &sweep, SystemTime::now()));
+    ResultsStore::new(folder, limits)
 }

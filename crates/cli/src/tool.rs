@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{
     exit::{self, Exit, UsageError},
     interrupt,
-    session::{self, PolicyFlags},
+    session::{self, Basis, PolicyFlags},
     show,
 };
 
@@ -34,8 +34,8 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
     let input: Value = serde_json::from_str(&text).map_err(|error| {
         UsageError(format!("the input is not JSON: {error}; an example: '{{\"file_path\": \"/tmp/a\"}}'"))
     })?;
-    let policy = session::policy(&args.policy, &environment)?;
-    let session = session::open(&args.policy, &environment, policy, |builder| builder)?;
+    let basis = Basis::read(&args.policy, &environment)?;
+    let session = session::open(&environment, basis, |builder| builder)?;
     let turn = session.toolbox.turn();
     turn.submit(CallRequest::new("c1", &args.name, input));
     turn.close();

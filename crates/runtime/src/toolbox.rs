@@ -104,6 +104,11 @@ impl Toolbox {
         self.policy.send_replace(Arc::new(policy));
     }
 
+    /// Replaces the policy by one made from it, with nothing in between: a grant given meanwhile is not lost.
+    pub fn update_policy(&self, change: impl FnOnce(&Policy) -> Policy) {
+        self.policy.send_modify(|policy| *policy = Arc::new(change(policy)));
+    }
+
     pub(crate) fn policy_changes(&self) -> watch::Receiver<Arc<Policy>> {
         self.policy.subscribe()
     }
@@ -151,9 +156,7 @@ impl Toolbox {
     pub(crate) fn apply(&self, effect: SessionEffect) {
         match effect {
             SessionEffect::GrantPermission(rule) => self.grant(rule),
-            SessionEffect::SetMode(mode) => {
-                self.policy.send_modify(|policy| *policy = Arc::new(policy.with_mode(mode)));
-            }
+            SessionEffect::SetMode(mode) => self.update_policy(|policy| policy.with_mode(mode)),
             SessionEffect::SetCwd(cwd) => lock(&self.state).place = Arc::new(Place { cwd }),
             SessionEffect::FileSeen { path } => {
                 lock(&self.state).seen.insert(path);
