@@ -14,7 +14,7 @@ use gripper_runtime::{
     approve::Preapproved,
     audit::{self, AuditLog},
     environment::Environment,
-    permissions::{Mode, Policy, Rule, RuleList, Scope, Source, Weight},
+    permissions::{Diagnostic, Mode, Policy, Rule, RuleList, Scope, Source, Weight},
     results::{ResultsStore, StoreLimits},
     settings::{Loaded, Sources, Watch},
 };
@@ -71,9 +71,13 @@ pub(crate) struct Basis {
 impl Basis {
     /// Reads the settings, and says what is wrong with them.
     pub(crate) fn read(flags: &PolicyFlags, environment: &Environment) -> anyhow::Result<Self> {
-        let sources = sources(flags, environment)?;
-        sources.check_given().map_err(|broken| UsageError(format!("--settings: {broken}")))?;
-        let (watch, loaded) = Watch::start(sources);
+        let (watch, loaded) = Watch::start(sources(flags, environment)?);
+        // A mistake on the command line is an error, as it is in the other flags.
+        let wrong =
+            |found: &&Diagnostic| found.weight == Weight::Error && found.source.scope == Scope::CommandLine;
+        if let Some(found) = loaded.diagnostics.iter().find(wrong) {
+            return Err(UsageError(format!("--settings: {found}")).into());
+        }
         let policy = with_flags(flags, environment, &loaded)?;
         let (flags, environment) = (flags.clone(), environment.clone());
         let mut basis = Self { policy, loaded, watch, flags, environment, said: HashSet::new() };
@@ -137,8 +141,9 @@ pub(crate) fn policy(flags: &PolicyFlags, environment: &Environment) -> anyhow::
 
 /// A new policy with what the session has changed about the old one.
 fn carried_over(mut policy: Policy, current: &Policy, mode_before: Mode) -> Policy {
-    for (list, granted) in current.rules.all().filter(|(_, rule)| rule.source.scope == Scope::Session) {
-        policy.rules.add(list, granted.rule.clone(), granted.source.clone());
+    for list in [RuleList::Allow, RuleList::Ask, RuleList::Deny] {
+        let granted = current.rules.list(list).iter().filter(|rule| rule.source.scope == Scope::Session);
+        granted.for_each(|rule| policy.rules.add(list, rule.rule.clone(), rule.source.clone()));
     }
     if current.mode != mode_before {
         (policy.mode, policy.mode_before_plan) = (current.mode, current.mode_before_plan);

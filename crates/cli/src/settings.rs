@@ -5,12 +5,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::ValueEnum;
 use gripper_runtime::{
     environment::Environment,
     permissions::{Rule, RuleList, Scope, Source},
     redact::redact_value,
-    settings::{Kind, Loaded, add_rule, check_edit, check_text, keys, load},
+    settings::{Kind, Loaded, add_rule, check_edit, keys, load},
 };
 use serde_json::{Value, json};
 
@@ -46,13 +45,14 @@ enum Action {
     },
     /// Add a rule to a settings file, keeping everything else in it
     Add {
-        /// The list
-        list: List,
+        /// The list: allow, ask or deny
+        #[arg(value_parser = LISTS.map(RuleList::name))]
+        list: String,
         /// The rule, e.g. Read
         rule: String,
-        /// Whose file
-        #[arg(long, value_name = "SCOPE", default_value = "local")]
-        to: Whose,
+        /// Whose file: yours, the project's, or this checkout's
+        #[arg(long, value_name = "SCOPE", default_value = "local", value_parser = SCOPES.map(|(name, _)| name))]
+        to: String,
     },
     /// Print a JSON Schema
     Schema {
@@ -62,30 +62,14 @@ enum Action {
     },
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum List {
-    Allow,
-    Ask,
-    Deny,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Whose {
-    /// Yours, for every project
-    User,
-    /// The project's, shared
-    Project,
-    /// This checkout's
-    Local,
-}
+const LISTS: [RuleList; 3] = [RuleList::Allow, RuleList::Ask, RuleList::Deny];
+const SCOPES: [(&str, Scope); 3] =
+    [("user", Scope::User), ("project", Scope::Project), ("local", Scope::Local)];
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<Exit> {
     let sources = session::sources(&args.policy, environment)?;
     match &args.action {
-        None => {
-            sources.check_given().map_err(|broken| UsageError(format!("--settings: {broken}")))?;
-            print(&load(&sources), args)
-        }
+        None => print(&load(&sources), args),
         Some(Action::Check { file, with }) => {
             let absolute = sources.cwd.join(file);
             let kind = sources
@@ -94,16 +78,9 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<Exit
             check(file, kind, with.as_deref())
         }
         Some(Action::Add { list, rule, to }) => {
-            let list = match list {
-                List::Allow => RuleList::Allow,
-                List::Ask => RuleList::Ask,
-                List::Deny => RuleList::Deny,
-            };
-            let scope = match to {
-                Whose::User => Scope::User,
-                Whose::Project => Scope::Project,
-                Whose::Local => Scope::Local,
-            };
+            let list = LISTS.into_iter().find(|known| known.name() == list).unwrap_or(RuleList::Ask);
+            let scope =
+                SCOPES.into_iter().find(|(name, _)| name == to).map_or(Scope::Local, |(_, scope)| scope);
             let rule = Rule::parse(rule).map_err(|error| UsageError(error.to_string()))?;
             let file = sources.file_to_write(scope).ok_or_else(|| {
                 UsageError("HOME is not set, so there is no such file: set HOME or GRIPPER_CONFIG_DIR".into())
@@ -182,7 +159,7 @@ fn masked(key: &str, value: Value) -> Value {
 fn check(file: &Path, kind: Kind, with: Option<&Path>) -> anyhow::Result<Exit> {
     let before = content(file)?;
     let outcome = match with {
-        None => check_text(kind, &before).map(|()| "fits the schema".to_owned()),
+        None => check_edit(kind, &before, &before).map(|_| "fits the schema".to_owned()),
         Some(other) => check_edit(kind, &before, &content(other)?).map(|change| change.to_string()),
     };
     let name = file.to_string_lossy();

@@ -19,11 +19,6 @@ impl fmt::Display for Change {
     }
 }
 
-/// Checks one text strictly: it parses, and fits the schema of its kind.
-pub fn check_text(kind: Kind, text: &str) -> Result<(), Vec<Problem>> {
-    parsed(kind, text, "").and_then(|node| keys::schema(kind).check(&node.value()))
-}
-
 /// Checks a change of a file's text: what stands there parses, and what would stand there parses and fits the
 /// schema. Gives what the change comes to, or everything that is wrong with it.
 pub fn check_edit(kind: Kind, before: &str, after: &str) -> Result<Change, Vec<Problem>> {

@@ -8,7 +8,7 @@ use std::{
 
 use gripper_permissions::{Diagnostic, Scope, Source};
 
-use super::{Broken, Kind, Node, read, trust::TrustStore};
+use super::{Kind, trust::TrustStore};
 use crate::environment::Environment;
 
 /// The folders of a project and of a person. Inside a scope the later one is the stronger.
@@ -79,21 +79,6 @@ impl Sources {
     /// Which folders the person vouches for, and what is wrong with that list.
     pub fn trust(&self) -> (TrustStore, Option<Diagnostic>) {
         TrustStore::load(self.trust.clone(), self.home.clone())
-    }
-
-    /// Whether what the command line gives can be read. Whoever names a file means it, so this is an error
-    /// rather than a diagnostic.
-    pub fn check_given(&self) -> Result<(), Broken> {
-        let text = match &self.given {
-            None => return Ok(()),
-            Some(Given::Text(text)) => text.clone(),
-            Some(Given::File(path)) => read::text(path)?.ok_or_else(|| Broken {
-                line: 1,
-                column: 1,
-                what: format!("{} does not exist", path.display()),
-            })?,
-        };
-        Node::parse(&text, &Source::command_line()).map(|_| ())
     }
 
     /// Every file that is looked at, weakest first, and what kept a folder from being listed.

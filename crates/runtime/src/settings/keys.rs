@@ -71,13 +71,16 @@ pub struct PermissionKeys {
     /// Rules for what never runs.
     pub deny: Option<Vec<RuleEntry>>,
     /// The mode to start in.
-    pub default_mode: Option<ModeName>,
+    #[schemars(extend("enum" = Mode::ALL.map(Mode::name)))]
+    pub default_mode: Option<String>,
     /// Further folders that calls may work in; relative ones start at the project's folder.
     pub additional_directories: Option<Vec<String>>,
     /// "disable" takes the mode bypassPermissions away, whichever file says so.
-    pub disable_bypass_permissions_mode: Option<Switch>,
+    #[schemars(extend("type" = ["string", "boolean"]))]
+    pub disable_bypass_permissions_mode: Option<String>,
     /// What becomes of commands that only query the network.
-    pub network_reads: Option<NetworkReads>,
+    #[schemars(extend("enum" = ["ask", "allow"]))]
+    pub network_reads: Option<String>,
     /// Older name: tools to allow.
     #[schemars(rename = "allowed_tools")]
     pub allowed_tools: Option<Vec<String>>,
@@ -114,40 +117,6 @@ pub struct ExampleKeys {
     pub not_match: Option<Vec<String>>,
 }
 
-/// The name of a mode.
-#[derive(Debug)]
-pub struct ModeName;
-
-impl JsonSchema for ModeName {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Mode".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({"type": "string", "enum": Mode::ALL.map(Mode::name)})
-    }
-}
-
-/// A switch that older files write as a word.
-#[derive(Debug, JsonSchema)]
-#[schemars(untagged)]
-pub enum Switch {
-    /// On or off.
-    Plain(bool),
-    /// The word "disable".
-    Word(String),
-}
-
-/// What becomes of commands that only query the network.
-#[derive(Debug, JsonSchema)]
-#[schemars(rename_all = "lowercase")]
-pub enum NetworkReads {
-    /// Asked about.
-    Ask,
-    /// Run, with network and without writes.
-    Allow,
-}
-
 /// Older shape of rules for WebFetch.
 #[derive(Debug, JsonSchema)]
 pub struct PreApproval {
@@ -162,24 +131,13 @@ pub struct PreApproval {
 /// What runs around calls, by event. A hooks.json holds just this.
 #[derive(Debug, JsonSchema)]
 pub struct HookKeys {
-    /// Who may rewrite the input of a call, and whether it is checked again.
-    #[schemars(rename = "updatedInput")]
-    pub updated_input: Option<UpdatedInput>,
+    /// Who may rewrite the input of a call, and whether it is checked again: every hook, and it is; managed
+    /// hooks only, and it is; every hook, and it is not.
+    #[schemars(rename = "updatedInput", extend("enum" = ["revalidate", "policyOnly", "trust"]))]
+    pub updated_input: Option<String>,
     /// Groups of hooks by event.
     #[schemars(flatten)]
     pub events: BTreeMap<String, Vec<HookGroup>>,
-}
-
-/// Who may rewrite the input of a call.
-#[derive(Debug, JsonSchema)]
-#[schemars(rename_all = "camelCase")]
-pub enum UpdatedInput {
-    /// Every hook; the new input is checked again.
-    Revalidate,
-    /// Managed hooks; the new input is checked again.
-    PolicyOnly,
-    /// Every hook; the new input is not checked again.
-    Trust,
 }
 
 /// Hooks for the calls that a matcher fits.
@@ -224,19 +182,8 @@ pub struct ExecutorKeys {
     #[schemars(range(min = 1, max = 256))]
     pub max_concurrency: Option<u32>,
     /// Which calls behind a failing command are given up.
-    pub sibling_cancel: Option<SiblingCancelName>,
-}
-
-/// Which calls behind a failing command are given up.
-#[derive(Debug, JsonSchema)]
-#[schemars(rename_all = "lowercase")]
-pub enum SiblingCancelName {
-    /// Those that conflict with it, and other commands.
-    Conflicting,
-    /// All.
-    All,
-    /// None.
-    Never,
+    #[schemars(extend("enum" = ["conflicting", "all", "never"]))]
+    pub sibling_cancel: Option<String>,
 }
 
 /// How much of results is shown and kept.

@@ -27,7 +27,7 @@ use serde_json::Value;
 
 use crate::results::StoreLimits;
 
-pub use edit::{Change, check_edit, check_text};
+pub use edit::{Change, check_edit};
 pub use files::{Given, Sources};
 pub use limits::{Settings, SiblingCancel};
 pub use node::{Broken, Node, Tree};
@@ -156,6 +156,10 @@ impl Reader {
                 }
                 Ok(None) => {
                     self.good.remove(&path);
+                    // Whoever names a file means it.
+                    if scope == Scope::CommandLine {
+                        found.push(Diagnostic::error(source, "there is no such file"));
+                    }
                 }
                 Err(broken) => {
                     let kept = self.good.get(&path);
