@@ -152,11 +152,8 @@ fn carried_over(mut policy: Policy, current: &Policy, mode_before: Mode) -> Poli
 }
 
 fn with_flags(flags: &PolicyFlags, environment: &Environment, loaded: &Loaded) -> anyhow::Result<Policy> {
-    let mut policy = loaded.policy.clone();
+    let mut policy = flags.mode.map_or_else(|| loaded.policy.clone(), |mode| loaded.with_mode(mode));
     let cwd = policy.directories.first().cloned().unwrap_or_default();
-    if let Some(mode) = flags.mode {
-        policy = policy.with_mode(mode);
-    }
     if policy.mode == Mode::BypassPermissions {
         if policy.flags.bypass_unavailable {
             show::warn("bypassPermissions is refused: the settings took it away");
@@ -241,4 +238,23 @@ fn results_store(config: &Path, session: &str, limits: StoreLimits) -> ResultsSt
     let sweep = limits.clone();
     std::thread::spawn(move || ResultsStore::sweep(&root, &sweep, SystemTime::now()));
     ResultsStore::new(folder, limits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Mode, Policy, Rule, RuleList, Scope, Source, carried_over};
+
+    #[test]
+    fn a_reload_keeps_grants_and_the_mode_entered_since() {
+        let mut current = Policy::new("/project").with_mode(Mode::Plan);
+        let mut add =
+            |scope| current.rules.add(RuleList::Allow, Rule::parse("Read").unwrap(), Source::of(scope));
+        add(Scope::Session);
+        add(Scope::User);
+        let new = Policy::new("/project").with_mode(Mode::AcceptEdits);
+        let kept = carried_over(new.clone(), &current, Mode::Default);
+        assert_eq!((kept.mode, kept.mode_before_plan), (Mode::Plan, Some(Mode::Default)));
+        assert_eq!(kept.rules.list(RuleList::Allow).len(), 1, "what a file no longer says is gone");
+        assert_eq!(carried_over(new, &current, Mode::Plan).mode, Mode::AcceptEdits);
+    }
 }

@@ -56,7 +56,7 @@ fn rules_of_files_decide_and_say_where_they_stand() {
     fs::create_dir_all(workspace.path("deep/er")).unwrap();
     let mut below = gripper(&workspace, &["explain", "ls"]).into_command();
     assert_eq!(
-        below.current_dir(workspace.path("deep/er")).status().unwrap().code(),
+        below.current_dir(workspace.path("deep/er")).stdout(Stdio::null()).status().unwrap().code(),
         Some(1),
         "found upwards"
     );

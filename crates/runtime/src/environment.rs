@@ -66,6 +66,9 @@ impl Environment {
             Some(_) => folder(name),
             None => home.as_ref().map(|home| home.join(usual)),
         };
+        if set("GRIPPER_MANAGED_DIR").is_some() && folder("GRIPPER_MANAGED_DIR").is_none() {
+            complaints.push("GRIPPER_MANAGED_DIR is not an absolute path, so it was ignored".to_owned());
+        }
         let managed_dirs = [PathBuf::from(MANAGED_DIR)].into_iter().chain(folder("GRIPPER_MANAGED_DIR"));
         let force_bypass = set("GRIPPER_FORCE_BYPASS").is_some_and(|value| value == "1");
         Self {
@@ -111,6 +114,16 @@ mod tests {
             assert_eq!(environment.max_concurrency, Some(2), "{bad}");
             assert!(environment.complaints[0].contains(bad));
         }
+    }
+
+    #[test]
+    fn managed_policy_is_added_to_and_never_moved() {
+        let machine = std::path::PathBuf::from("/etc/gripper");
+        assert_eq!(read(&[]).managed_dirs, [machine.clone()]);
+        let more = read(&[("GRIPPER_MANAGED_DIR", "/more"), ("GRIPPER_CONFIG_DIR", "/c")]);
+        assert_eq!(more.managed_dirs, [machine.clone(), "/more".into()]);
+        let relative = read(&[("GRIPPER_MANAGED_DIR", "more")]);
+        assert_eq!((relative.managed_dirs, relative.complaints.len()), (vec![machine], 1));
     }
 
     #[test]

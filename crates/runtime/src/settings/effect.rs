@@ -173,11 +173,9 @@ fn policy(sources: &Sources, effective: &Node, locked: bool, found: &mut Vec<Dia
         policy.home = home.clone();
     }
     let modes = Mode::ALL.map(|mode| (mode.name(), mode));
-    if let Some(mode) = choice(effective, "permissions.defaultMode", &modes, found) {
-        // Modes that allow more than the default need rules that can be read.
-        if !locked || matches!(mode, Mode::Default | Mode::Plan | Mode::DontAsk) {
-            policy = policy.with_mode(mode);
-        }
+    let mode = choice(effective, "permissions.defaultMode", &modes, found);
+    if let Some(mode) = mode.filter(|mode| !locked || !widens(*mode)) {
+        policy = policy.with_mode(mode);
     }
     for entry in effective.at("permissions.additionalDirectories").map(Node::items).unwrap_or_default() {
         let Some(text) = entry.text() else { continue };
@@ -196,6 +194,18 @@ fn policy(sources: &Sources, effective: &Node, locked: bool, found: &mut Vec<Dia
         }
     }
     policy
+}
+
+/// Whether a mode allows more than the default one. Such a mode needs managed rules that can be read.
+fn widens(mode: Mode) -> bool {
+    matches!(mode, Mode::AcceptEdits | Mode::BypassPermissions | Mode::Auto)
+}
+
+impl Loaded {
+    /// The policy in a mode that was asked for on top of the settings.
+    pub fn with_mode(&self, mode: Mode) -> Policy {
+        if self.locked && widens(mode) { self.policy.clone() } else { self.policy.with_mode(mode) }
+    }
 }
 
 /// The hooks of each file, in the order they run in.

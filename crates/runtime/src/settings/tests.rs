@@ -239,6 +239,8 @@ fn managed_policy_is_strongest_and_fails_closed() {
     machine.write("etc/managed-settings.d/2.json", r#"{"permissions": {"#);
     let loaded = machine.load();
     assert!(loaded.locked && loaded.policy.flags.bypass_unavailable && loaded.policy.mode == Mode::Default);
+    assert_eq!(loaded.with_mode(Mode::AcceptEdits).mode, Mode::Default);
+    assert_eq!(loaded.with_mode(Mode::Plan).mode, Mode::Plan);
     let count = |list| loaded.policy.rules.list(list).len();
     assert_eq!(
         (count(RuleList::Allow), count(RuleList::Deny)),

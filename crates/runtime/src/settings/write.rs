@@ -100,8 +100,7 @@ pub(super) fn update(
         let body = before.as_deref().map(|text| text.strip_prefix('\u{feff}').unwrap_or(text));
         let Some(after) = change(body)? else { return Ok(false) };
         let mark = before.as_ref().filter(|text| text.starts_with('\u{feff}')).map_or("", |_| "\u{feff}");
-        let mut temporary = tempfile::Builder::new();
-        let mut temporary = temporary.prefix(".gripper-").tempfile_in(folder).map_err(io)?;
+        let mut temporary = temporary(folder).map_err(io)?;
         temporary.write_all(format!("{mark}{after}").as_bytes()).map_err(io)?;
         keep_mode(temporary.as_file(), &target).map_err(io)?;
         temporary.as_file().sync_all().map_err(io)?;
@@ -125,18 +124,22 @@ fn current(file: &Path, target: &Path) -> Result<Option<String>, WriteError> {
     text.map_err(|broken| WriteError::Broken { file: file.to_owned(), broken })
 }
 
-#[cfg(unix)]
-fn keep_mode(new: &File, old: &Path) -> io::Result<()> {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
-    let Ok(metadata) = old.metadata() else {
-        return new.set_permissions(fs::Permissions::from_mode(0o644));
-    };
-    // Only root can give a file away, and only root needs to.
-    fchown(new, Some(metadata.uid()), Some(metadata.gid())).ok();
-    new.set_permissions(metadata.permissions())
+/// A new file with the mode that an editor would give it.
+fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.prefix(".gripper-").tempfile_in(folder)
 }
 
-#[cfg(not(unix))]
-fn keep_mode(_: &File, _: &Path) -> io::Result<()> {
-    Ok(())
+/// The mode and, where that is possible, the owner of the file that is replaced.
+fn keep_mode(new: &File, old: &Path) -> io::Result<()> {
+    let Ok(metadata) = old.metadata() else { return Ok(()) };
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        // Only root can give a file away, and only root needs to.
+        std::os::unix::fs::fchown(new, Some(metadata.uid()), Some(metadata.gid())).ok();
+    }
+    new.set_permissions(metadata.permissions())
 }
