@@ -141,7 +141,7 @@ pub(crate) fn policy(flags: &PolicyFlags, environment: &Environment) -> anyhow::
 
 /// A new policy with what the session has changed about the old one.
 fn carried_over(mut policy: Policy, current: &Policy, mode_before: Mode) -> Policy {
-    for list in [RuleList::Allow, RuleList::Ask, RuleList::Deny] {
+    for list in RuleList::ALL {
         let granted = current.rules.list(list).iter().filter(|rule| rule.source.scope == Scope::Session);
         granted.for_each(|rule| policy.rules.add(list, rule.rule.clone(), rule.source.clone()));
     }

@@ -46,7 +46,7 @@ enum Action {
     /// Add a rule to a settings file, keeping everything else in it
     Add {
         /// The list: allow, ask or deny
-        #[arg(value_parser = LISTS.map(RuleList::name))]
+        #[arg(value_parser = RuleList::ALL.map(RuleList::name))]
         list: String,
         /// The rule, e.g. Read
         rule: String,
@@ -62,7 +62,6 @@ enum Action {
     },
 }
 
-const LISTS: [RuleList; 3] = [RuleList::Allow, RuleList::Ask, RuleList::Deny];
 const SCOPES: [(&str, Scope); 3] =
     [("user", Scope::User), ("project", Scope::Project), ("local", Scope::Local)];
 
@@ -78,7 +77,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<Exit
             check(file, kind, with.as_deref())
         }
         Some(Action::Add { list, rule, to }) => {
-            let list = LISTS.into_iter().find(|known| known.name() == list).unwrap_or(RuleList::Ask);
+            let list = RuleList::ALL.into_iter().find(|known| known.name() == list).unwrap_or(RuleList::Ask);
             let scope =
                 SCOPES.into_iter().find(|(name, _)| name == to).map_or(Scope::Local, |(_, scope)| scope);
             let rule = Rule::parse(rule).map_err(|error| UsageError(error.to_string()))?;

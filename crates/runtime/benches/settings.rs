@@ -10,6 +10,7 @@ use std::{fs, path::PathBuf, time::Instant};
 
 use gripper_runtime::{
     environment::Environment,
+    permissions::RuleList,
     settings::{Sources, Watch, load},
 };
 use gripper_testkit::bench::{Report, percentile};
@@ -38,7 +39,7 @@ fn main() {
     let environment = Environment::from_lookup(|name| (name == "HOME").then(|| home.clone()));
     let sources = Sources::discover(&environment, &root.path().join("home/project"), None);
     let start = Instant::now();
-    assert!(load(&sources).rules.len() == 240, "every rule is read");
+    assert!(load(&sources).policy.rules.list(RuleList::Deny).len() == 80, "every rule is read");
     report.absolute("first load, schema compiled (ms)", start.elapsed().as_secs_f64() * 1e3, 20.0);
     let parse_all = || {
         let values =

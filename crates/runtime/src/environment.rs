@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn managed_policy_is_added_to_and_never_moved() {
         let machine = std::path::PathBuf::from("/etc/gripper");
-        assert_eq!(read(&[]).managed_dirs, [machine.clone()]);
+        assert_eq!(read(&[]).managed_dirs, vec![machine.clone()]);
         let more = read(&[("GRIPPER_MANAGED_DIR", "/more"), ("GRIPPER_CONFIG_DIR", "/c")]);
         assert_eq!(more.managed_dirs, [machine.clone(), "/more".into()]);
         let relative = read(&[("GRIPPER_MANAGED_DIR", "more")]);

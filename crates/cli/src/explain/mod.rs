@@ -13,7 +13,7 @@ use std::{
 use gripper_runtime::{
     Place,
     environment::Environment,
-    permissions::{Behavior, CommandPlace, Decision, Policy, Request, decide},
+    permissions::{Behavior, CommandPlace, Decision, Flags, Policy, Request, decide},
 };
 
 use crate::{
@@ -43,11 +43,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<Exit> {
+    if let Some(file) = &args.batch {
+        // A batch brings its own policies; what is set here must not change its answers.
+        return batch::run(file, args.score, Flags { confined: !args.no_sandbox, ..Flags::default() });
+    }
     let mut policy = session::policy(&args.policy, environment)?;
     policy.flags.confined = !args.no_sandbox;
-    if let Some(file) = &args.batch {
-        return batch::run(file, args.score, policy.flags);
-    }
     let text = match args.command.as_deref() {
         Some("-") => from_input()?,
         text => text.unwrap_or_default().to_owned(),

@@ -2,10 +2,12 @@
 
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
-use gripper_permissions::{Diagnostic, Mode, Policy, Rule, RuleList, Scope, Source};
+use gripper_permissions::{
+    Diagnostic, Examples, Mode, Policy, Rule, RuleList, Scope, Source, SourcedRule, sensitive::SensitivePaths,
+};
 use serde_json::Value;
 
-use super::{Layer, Loaded, Node, SensitiveChanges, Settings, SiblingCancel, Sources, WrittenRule, keys};
+use super::{Layer, Loaded, Node, Settings, SiblingCancel, Sources, keys};
 use crate::{Place, hooks::RewriteTrust, results::StoreLimits, settings::Kind};
 
 /// The lists of rules by key, older names included.
@@ -41,38 +43,23 @@ pub(super) fn build(
     let hooks = hooks(sources, &layers);
     let mut effective = Node::empty(Source::of(Scope::User));
     layers.into_iter().for_each(|layer| effective.overlay(layer.node));
-    let rules = effective.get("permissions").map(|node| rules(node, &mut found)).unwrap_or_default();
     let mut policy = policy(sources, &effective, locked, &mut found);
     policy.trusted = trusted;
     policy.flags.bypass_unavailable = locked || no_bypass;
-    for written in &rules {
-        // Without the managed rules nobody knows what an allow rule would let through.
-        if !locked || written.list != RuleList::Allow || written.source.scope == Scope::Managed {
-            policy.rules.add(written.list, written.rule.clone(), written.source.clone());
-        }
+    for (list, entry) in effective.get("permissions").map(|node| rules(node, &mut found)).unwrap_or_default()
+    {
+        policy.rules.add_with_examples(list, entry.rule, entry.source, entry.examples);
     }
-    let words = |path: &str| -> Vec<String> {
-        let items = effective.at(path).map(Node::items).unwrap_or_default();
-        items.iter().filter_map(Node::text).map(str::to_owned).collect()
-    };
+    if locked {
+        // Without the managed rules nobody knows what an allow rule would let through.
+        policy.rules.retain(|list, rule| list != RuleList::Allow || rule.source.scope == Scope::Managed);
+    }
     let env = effective.get("env").into_iter().flat_map(Node::entries);
     Loaded {
         limits: limits(&effective, &mut found),
         store: store(&effective),
         env: env.filter_map(|(name, value)| Some((name.clone(), value.text()?.to_owned()))).collect(),
-        sensitive: SensitiveChanges {
-            add: words("sensitivePaths.add"),
-            remove: words("sensitivePaths.remove"),
-        },
-        network_reads: choice(
-            &effective,
-            "permissions.networkReads",
-            &[("ask", false), ("allow", true)],
-            &mut found,
-        )
-        .unwrap_or(false),
         policy,
-        rules,
         hooks,
         locked,
         effective,
@@ -104,8 +91,8 @@ fn distrust(layers: &mut [Layer], root: &Path) -> Option<Diagnostic> {
             });
         }
         let mut allows =
-            rules(&kept, &mut Vec::new()).into_iter().filter(|rule| rule.list == RuleList::Allow);
-        if let Some(rule) = allows.next() {
+            rules(&kept, &mut Vec::new()).into_iter().filter(|(list, _)| *list == RuleList::Allow);
+        if let Some((_, rule)) = allows.next() {
             ignored.entry("allow rules".to_owned()).or_insert(rule.source);
         }
         if let Some(map) = layer.node.map_mut() {
@@ -129,16 +116,15 @@ fn forbids_bypass(node: &Node) -> bool {
 }
 
 /// The rules of one `permissions` object. What is no rule is reported and left out.
-fn rules(permissions: &Node, found: &mut Vec<Diagnostic>) -> Vec<WrittenRule> {
+fn rules(permissions: &Node, found: &mut Vec<Diagnostic>) -> Vec<(RuleList, SourcedRule)> {
     let mut rules = Vec::new();
     let mut add = |list: RuleList, text: &str, entry: &Node| match Rule::parse(text) {
         Ok(rule) => {
-            let examples = |key: &str| -> Vec<String> {
-                let items = entry.at(key).map(Node::items).unwrap_or_default();
-                items.iter().filter_map(Node::text).map(str::to_owned).collect()
+            let examples = Examples {
+                fits: words(entry.at("examples.match")),
+                not_match: words(entry.at("examples.not_match")),
             };
-            let (matches, not_match) = (examples("examples.match"), examples("examples.not_match"));
-            rules.push(WrittenRule { list, rule, source: entry.source.clone(), matches, not_match });
+            rules.push((list, SourcedRule { rule, source: entry.source.clone(), examples }));
         }
         Err(error) => {
             let what = format!("this {} rule does not count: {error}", list.name());
@@ -166,12 +152,24 @@ fn rules(permissions: &Node, found: &mut Vec<Diagnostic>) -> Vec<WrittenRule> {
     rules
 }
 
+/// The texts of a list.
+fn words(list: Option<&Node>) -> Vec<String> {
+    list.map(Node::items).unwrap_or_default().iter().filter_map(Node::text).map(str::to_owned).collect()
+}
+
 fn policy(sources: &Sources, effective: &Node, locked: bool, found: &mut Vec<Diagnostic>) -> Policy {
     let mut policy = Policy::new(&sources.cwd);
     policy.root = sources.root.clone();
     if let Some(home) = &sources.home {
         policy.home = home.clone();
     }
+    policy.sensitive = SensitivePaths {
+        add: words(effective.at("sensitivePaths.add")),
+        remove: words(effective.at("sensitivePaths.remove")),
+    };
+    let reads = [("ask", false), ("allow", true)];
+    policy.flags.network_reads =
+        choice(effective, "permissions.networkReads", &reads, found).unwrap_or_default();
     let modes = Mode::ALL.map(|mode| (mode.name(), mode));
     let mode = choice(effective, "permissions.defaultMode", &modes, found);
     if let Some(mode) = mode.filter(|mode| !locked || !widens(*mode)) {

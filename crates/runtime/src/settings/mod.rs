@@ -22,7 +22,7 @@ use std::{
     path::PathBuf,
 };
 
-use gripper_permissions::{Diagnostic, Policy, Rule, RuleList, Scope, Source};
+use gripper_permissions::{Diagnostic, Policy, Scope, Source};
 use serde_json::Value;
 
 use crate::results::StoreLimits;
@@ -73,37 +73,11 @@ impl Kind {
     }
 }
 
-/// A rule as it stands in a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WrittenRule {
-    /// The list it stands in.
-    pub list: RuleList,
-    /// The rule.
-    pub rule: Rule,
-    /// Where it stands.
-    pub source: Source,
-    /// What it must cover.
-    pub matches: Vec<String>,
-    /// What it must not cover.
-    pub not_match: Vec<String>,
-}
-
-/// Changes to the table of paths that may hold secrets.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SensitiveChanges {
-    /// Patterns to add.
-    pub add: Vec<String>,
-    /// Patterns to take out.
-    pub remove: Vec<String>,
-}
-
 /// What all settings together come to.
 #[derive(Debug, Clone)]
 pub struct Loaded {
-    /// Mode, rules and directories.
+    /// Mode, rules, directories, sensitive paths and flags.
     pub policy: Policy,
-    /// The rules with their examples.
-    pub rules: Vec<WrittenRule>,
     /// Limits of the pipeline and the executor.
     pub limits: Settings,
     /// Limits of the store of results.
@@ -112,10 +86,6 @@ pub struct Loaded {
     pub hooks: Vec<(Source, Value)>,
     /// Environment variables for commands.
     pub env: BTreeMap<String, String>,
-    /// Changes to the table of paths that may hold secrets.
-    pub sensitive: SensitiveChanges,
-    /// Whether commands that only query the network run without a question.
-    pub network_reads: bool,
     /// Managed policy could not be read, so nothing weaker may allow anything.
     pub locked: bool,
     /// Every value in force, with the place it came from.

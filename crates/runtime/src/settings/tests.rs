@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use gripper_permissions::{Mode, RuleList, Scope, Weight};
+use gripper_permissions::{Mode, RuleList, Scope, SourcedRule, Weight};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -62,15 +62,13 @@ impl Machine {
 
 /// The rules as `list rule file:line`.
 fn rules(loaded: &Loaded) -> Vec<String> {
-    let mut rules: Vec<String> = loaded
-        .rules
-        .iter()
-        .map(|rule| {
-            let file =
-                rule.source.file.as_ref().map_or("", |file| file.file_name().unwrap().to_str().unwrap());
-            format!("{} {} {file}:{}", rule.list.name(), rule.rule, rule.source.line.unwrap())
-        })
-        .collect();
+    let mut rules = Vec::new();
+    for list in RuleList::ALL {
+        for SourcedRule { rule, source, .. } in loaded.policy.rules.list(list) {
+            let file = source.file.as_ref().unwrap().file_name().unwrap().to_str().unwrap();
+            rules.push(format!("{} {rule} {file}:{}", list.name(), source.line.unwrap()));
+        }
+    }
     rules.sort();
     rules
 }
@@ -105,8 +103,8 @@ fn lists_join_and_scalars_go_to_the_strongest() {
         let node = loaded.effective.get("model").unwrap();
         assert_eq!((node.text(), node.source.scope, node.source.line), (Some(model), scope, Some(1)));
         assert_eq!(node.source.file.as_deref(), Some(&*machine.path(name)));
-        assert_eq!((loaded.rules.len(), loaded.env.len()), (at + 1, at + 1));
-        assert!(loaded.rules.iter().all(|rule| rule.list == RuleList::Deny && rule.source.line == Some(3)));
+        assert_eq!((rules(&loaded).len(), loaded.env.len()), (at + 1, at + 1));
+        assert!(rules(&loaded).iter().all(|rule| rule.starts_with("deny ") && rule.ends_with(":3")));
         assert_eq!(complaints(&loaded), Vec::<String>::new());
     }
     let mut machine = machine;
@@ -132,15 +130,13 @@ fn every_key_has_its_effect() {
     )]);
     let loaded = machine.load();
     let policy = &loaded.policy;
-    assert!(policy.trusted && policy.mode == Mode::AcceptEdits && loaded.network_reads);
+    assert!(policy.trusted && policy.mode == Mode::AcceptEdits && policy.flags.network_reads);
     let project = machine.path("home/project");
     assert_eq!((&policy.root, &policy.home), (&project, &machine.path("home")));
     assert_eq!(policy.directories[0], project.join("src"));
     assert!(policy.holds(&machine.path("home/x")) && !policy.holds(Path::new("/nowhere")));
-    assert_eq!(
-        (&*loaded.rules[0].matches, &*loaded.rules[0].not_match),
-        (&["a".into()][..], &["b".into()][..])
-    );
+    let examples = &policy.rules.list(RuleList::Allow)[0].examples;
+    assert_eq!((&*examples.fits[0], &*examples.not_match[0]), ("a", "b"));
     assert_eq!((loaded.limits.max_concurrency, loaded.limits.turn_budget), (3, 5000));
     assert_eq!(loaded.store.max_age, Duration::from_secs(2 * 86_400));
     assert_eq!(
@@ -148,7 +144,7 @@ fn every_key_has_its_effect() {
         "Never PolicyOnly"
     );
     assert_eq!(
-        (loaded.env["A"].as_str(), loaded.sensitive.add.len(), loaded.sensitive.remove.len()),
+        (loaded.env["A"].as_str(), policy.sensitive.add.len(), policy.sensitive.remove.len()),
         ("b", 1, 1)
     );
     assert_eq!(loaded.hooks[0].1, json!({"Stop": [{"hooks": [{"type": "command", "command": "x"}]}]}));
@@ -164,7 +160,7 @@ fn older_shapes_and_files_of_their_own() {
     let machine = Machine::trusted(&[
         (
             "P/settings.json",
-            "{\"allowed_tools\": [\"Read\"], \"permissions\": {\n\"disabled_tools\": [\"Grep\"], \"pre_approval\": {\"auto_approve_https\": true}}}",
+            "{\"allowed_tools\": [\"Read\"], \"permissions\": {\n\"disabled_tools\": [\"Grep\"], \"pre_approval\": {\"auto_approve_https\": true, \"blocked_domains\": [\"a.com\"]}}}",
         ),
         ("P/permissions.json", "{\"ask\": [\n\"Sleep\"]}"),
         ("G/permissions.json", "{\"permissions\": {\"ask\": [\"Glob\"]}}"),
@@ -179,7 +175,8 @@ fn older_shapes_and_files_of_their_own() {
             "allow WebFetch settings.json:2",
             "ask Glob permissions.json:1",
             "ask Sleep permissions.json:2",
-            "deny Grep settings.json:2"
+            "deny Grep settings.json:2",
+            "deny WebFetch(domain:a.com) settings.json:2"
         ]
     );
     let hooks: Vec<_> = loaded.hooks.into_iter().map(|(_, value)| value).collect();
@@ -193,7 +190,7 @@ fn a_folder_nobody_vouches_for_only_makes_things_stricter() {
     let machine = Machine::new(&[("P/settings.json", text), ("H/hooks.json", r#"{"Setup": []}"#)]);
     let loaded = machine.load();
     assert!(!loaded.policy.trusted && loaded.policy.mode == Mode::Default && loaded.env.is_empty());
-    assert_eq!((loaded.policy.directories.len(), loaded.hooks.len(), loaded.rules.len()), (1, 1, 3));
+    assert_eq!((loaded.policy.directories.len(), loaded.hooks.len(), rules(&loaded).len()), (1, 1, 3));
     assert_eq!(complaints(&loaded).len(), 1);
     let words =
         "not additionalDirectories, allow rules, defaultMode, disableAllHooks, env, hooks; if you trust";
@@ -469,12 +466,12 @@ fn nobody_loses_a_rule_and_no_reader_sees_half_a_file() {
             while most < 40 {
                 let loaded = machine.load();
                 assert_eq!(complaints(&loaded), Vec::<String>::new());
-                assert!(loaded.rules.len() >= most, "rules only come");
-                most = loaded.rules.len();
+                assert!(rules(&loaded).len() >= most, "rules only come");
+                most = rules(&loaded).len();
             }
         });
     });
-    assert_eq!(machine.load().rules.len(), 40);
+    assert_eq!(rules(&machine.load()).len(), 40);
 }
 
 #[test]
