@@ -18,8 +18,9 @@ use gripper_runtime::{
 use serde_json::{Value, json};
 
 use crate::{
+    basis::{Basis, PolicyFlags},
     exit::Exit,
-    session::{self, PolicyFlags},
+    session,
     show::{self, BAD, BOLD, DIM, GOOD, NOTE},
 };
 
@@ -43,13 +44,16 @@ pub(crate) async fn run(_args: Args, environment: Environment) -> anyhow::Result
         "{BOLD}gripper demo{BOLD:#} {DIM}a turn of ten calls on a temporary project{DIM:#}\n"
     ))?;
 
-    let environment =
-        Environment { config_dir: Some(root.join("home")), cwd: Some(project.clone()), ..environment };
-    let flags = PolicyFlags::default();
-    let policy = session::policy(&flags, &environment)?;
+    // The person's own settings would change the story.
+    let environment = Environment {
+        config_dir: Some(root.join("home")),
+        claude_dir: None,
+        cwd: Some(project.clone()),
+        ..environment
+    };
+    let basis = Basis::read(&PolicyFlags::default(), &environment)?;
     let hooks = HookSet::new().before("keep-private", &["Read"], keep_private);
-    let session =
-        session::open(&flags, &environment, policy, |builder| builder.hooks(Arc::new(hooks))).await?;
+    let session = session::open(&environment, basis, |builder| builder.hooks(Arc::new(hooks))).await?;
 
     let start = Instant::now();
     let turn = session.toolbox.turn();

@@ -15,9 +15,9 @@ use gripper_runtime::{
 use serde_json::{Map, Value, json};
 
 use crate::{
+    basis::{Basis, PolicyFlags},
     exit::{Exit, UsageError},
-    interrupt,
-    session::{self, PolicyFlags},
+    interrupt, session,
     show::{self, BAD, BOLD, DIM, GOOD},
 };
 
@@ -62,9 +62,10 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
 }
 
 fn list(flags: &PolicyFlags, environment: &Environment, json: bool) -> anyhow::Result<Exit> {
-    let policy = session::policy(flags, environment)?;
+    let basis = Basis::read(flags, environment)?;
+    let policy = &basis.policy;
     let env = session::surroundings(environment).env;
-    let (entries, diagnostics) = session::hook_entries(flags)?;
+    let (entries, diagnostics) = basis.hooks();
     let mut sound = true;
     for entry in &entries {
         let wrong = ailment(entry, &policy.root, &policy.root, &env);
@@ -118,8 +119,9 @@ async fn test(
         .ok_or_else(|| UsageError(format!("there is no event \"{event}\": use one of {}", known())))?;
     let input: Value =
         serde_json::from_str(input).map_err(|error| UsageError(format!("--input is not JSON: {error}")))?;
-    let policy = session::policy(flags, environment)?;
-    let (entries, diagnostics) = session::hook_entries(flags)?;
+    let basis = Basis::read(flags, environment)?;
+    let policy = &basis.policy;
+    let (entries, diagnostics) = basis.hooks();
     diagnostics.iter().for_each(|found| show::warn(&found.to_string()));
     let runner = HookRunner::new(entries, session::surroundings(environment));
     let mut fields = Map::new();
@@ -129,7 +131,7 @@ async fn test(
         fields.insert("tool_use_id".into(), "test".into());
     }
     let place = Place { cwd: policy.root.clone() };
-    let scene = Scene { session: "test", agent: &Agent::main(), place: &place, policy: &policy };
+    let scene = Scene { session: "test", agent: &Agent::main(), place: &place, policy };
     let request = (!tool.is_empty()).then(|| Request { input: Some(&input), ..Request::new(tool) });
     let mut interrupt = interrupt::listen()?;
     let rehearsal =

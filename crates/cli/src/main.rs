@@ -2,6 +2,7 @@
 
 mod ask;
 mod audit;
+mod basis;
 mod completions;
 mod demo;
 mod exit;
@@ -12,9 +13,11 @@ mod lines;
 mod live;
 mod run;
 mod session;
+mod settings;
 mod show;
 mod tool;
 mod tools;
+mod trust;
 
 use std::{
     io::Write,
@@ -47,6 +50,10 @@ enum Command {
     Explain(explain::Args),
     /// List hooks with what is wrong with them, or fire them by hand
     Hooks(hooks::Args),
+    /// Show the settings in force and where each comes from, or check and change a file
+    Settings(settings::Args),
+    /// Trust the settings of a project
+    Trust(trust::Args),
     /// Look after the audit log
     Audit(audit::Args),
     /// Show a scripted turn on a temporary project
@@ -81,6 +88,8 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Run(args) => block_on(run::run(args, environment)),
         Command::Explain(args) => explain::run(&args, &environment),
         Command::Hooks(args) => block_on(hooks::run(args, environment)),
+        Command::Settings(args) => settings::run(&args, &environment),
+        Command::Trust(args) => trust::run(&args, &environment),
         Command::Audit(args) => audit::run(&args, &environment),
         Command::Demo(args) => block_on(demo::run(args, environment)),
         Command::Completions(args) => completions::run(&args),

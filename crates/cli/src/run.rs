@@ -12,11 +12,12 @@ use tokio::sync::mpsc;
 
 use crate::{
     ask::Terminal,
+    basis::{Basis, PolicyFlags},
     exit::{Exit, UsageError},
     interrupt,
     lines::{Line, next_line},
     live::Screen,
-    session::{self, PolicyFlags},
+    session,
 };
 
 /// Longest line; calls over their own limit but under this get a proper result.
@@ -41,19 +42,22 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<Exit> {
     let human = args.human || (!args.json && std::io::stdout().is_terminal());
     let mut lines = open(&args.file)?;
-    let policy = session::policy(&args.policy, &environment)?;
+    let basis = Basis::read(&args.policy, &environment)?;
     let mut interrupt = interrupt::listen()?;
     let terminal = Terminal::open(&args.policy, &environment, args.file.as_os_str() == "-");
-    let opening = session::open(&args.policy, &environment, policy, |builder| {
+    let opening = session::open(&environment, basis, |builder| {
         Terminal::wire(terminal.as_ref(), &args.policy, builder)
     });
-    let Some(session) = interrupt::unless(&mut interrupt, opening).await.transpose()? else {
+    let Some(mut session) = interrupt::unless(&mut interrupt, opening).await.transpose()? else {
         return Ok(Exit::Interrupted);
     };
     let turn = session.toolbox.turn();
     let mut screen = Screen::new(human, Terminal::stage(terminal.as_ref()));
     let mut tick = tokio::time::interval(Duration::from_millis(100));
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    // Settings that change while a question is open may answer it.
+    let mut look = tokio::time::interval(Duration::from_millis(500));
+    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let (mut reading, mut interrupted) = (true, false);
     let mut broken = None;
     let mut number = 0usize;
@@ -72,6 +76,7 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
             line = lines.recv(), if reading && turn.outstanding() < WINDOW => match line {
                 Some(Ok(line)) => {
                     number += 1;
+                    session.refresh();
                     submit(&turn, number, line);
                 }
                 // What was read so far still gets its results.
@@ -81,6 +86,7 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
                     turn.close();
                 }
             },
+            _ = look.tick() => session.refresh(),
             _ = tick.tick(), if screen.is_live() => screen.tick()?,
         }
     }

@@ -1,4 +1,4 @@
-//! From flags and environment to a toolbox.
+//! From a policy to a toolbox.
 
 use std::{
     path::{Path, PathBuf},
@@ -11,53 +11,25 @@ use std::{
 
 use anyhow::Context;
 use gripper_runtime::{
-    Event, Observer, Place, Recorder, Registry, Settings, Toolbox, ToolboxBuilder,
-    approve::Preapproved,
+    Event, Observer, Recorder, Registry, Toolbox, ToolboxBuilder,
+    approve::{Preapproved, SaveRule, SaveTo},
     audit::{self, AuditLog},
     environment::{Environment, inherited},
-    hooks::{
-        HookRunner, Surroundings,
-        config::{Entry, HookConfig},
-    },
-    permissions::{Diagnostic, Mode, Policy, Rule, RuleList, Source},
+    hooks::{HookRunner, Surroundings},
+    permissions::{Rule, RuleList, Scope},
     results::{ResultsStore, StoreLimits},
+    settings::{self, Kind, Sources},
 };
 use gripper_tools::Services;
-use serde_json::Value;
 
-use crate::{exit::UsageError, show};
-
-/// What a run may do. The same flags everywhere.
-#[derive(clap::Args, Default)]
-pub(crate) struct PolicyFlags {
-    /// Permission mode: default, plan, acceptEdits, dontAsk, bypassPermissions or auto
-    #[arg(long, value_name = "MODE")]
-    mode: Option<Mode>,
-    /// Allow a tool, e.g. Read (repeatable)
-    #[arg(long, value_name = "RULE")]
-    allow: Vec<String>,
-    /// Always ask before a tool (repeatable)
-    #[arg(long, value_name = "RULE")]
-    ask: Vec<String>,
-    /// Never run a tool (repeatable)
-    #[arg(long, value_name = "RULE")]
-    deny: Vec<String>,
-    /// Another directory that calls may work in (repeatable)
-    #[arg(long, value_name = "DIR")]
-    add_dir: Vec<PathBuf>,
-    /// Approve what would be asked
-    #[arg(long)]
-    pub(crate) yes: bool,
-    /// A settings file, for its hooks
-    #[arg(long, value_name = "FILE")]
-    settings: Option<PathBuf>,
-}
+use crate::{basis::Basis, show};
 
 /// A toolbox and what must be closed with it.
 pub(crate) struct Session {
     pub(crate) toolbox: Arc<Toolbox>,
     recorder: Option<Arc<Recorder>>,
     failures: Arc<HookFailures>,
+    basis: Basis,
 }
 
 /// Counts hooks that failed.
@@ -73,6 +45,11 @@ impl Observer for HookFailures {
 }
 
 impl Session {
+    /// Takes in settings that changed since the last look.
+    pub(crate) fn refresh(&mut self) {
+        self.basis.refresh(&self.toolbox);
+    }
+
     /// Ends the session: hooks hear of it, what is still on its way to the audit log is written
     /// out, and what went wrong is said.
     pub(crate) async fn finish(&self) {
@@ -94,25 +71,20 @@ impl Session {
     }
 }
 
-/// The hooks of each settings file, with where they stand.
-pub(crate) fn hooks_of(flags: &PolicyFlags) -> anyhow::Result<Vec<(Source, Value)>> {
-    let Some(file) = &flags.settings else { return Ok(Vec::new()) };
-    let bad = |why: String| UsageError(format!("--settings: {}: {why}", file.display()));
-    let text = std::fs::read_to_string(file).map_err(|error| bad(error.to_string()))?;
-    let mut all: Value = serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
-    let source = Source { file: Some(file.clone()), ..Source::command_line() };
-    Ok(all.get_mut("hooks").map(|hooks| vec![(source, hooks.take())]).unwrap_or_default())
-}
+/// Puts granted rules into settings files.
+struct Saver(Sources);
 
-/// The hooks that the flags describe, and what is wrong with them.
-pub(crate) fn hook_entries(flags: &PolicyFlags) -> anyhow::Result<(Vec<Entry>, Vec<Diagnostic>)> {
-    let (mut entries, mut diagnostics) = (Vec::new(), Vec::new());
-    for (source, value) in hooks_of(flags)? {
-        let (read, found) = HookConfig::read(&value, &source);
-        entries.extend(read);
-        diagnostics.extend(found.into_iter().map(|(_, diagnostic)| diagnostic));
+impl SaveRule for Saver {
+    fn save(&self, to: SaveTo, list: RuleList, rule: &Rule) -> Result<PathBuf, String> {
+        let scope = match to {
+            SaveTo::Local => Scope::Local,
+            SaveTo::Project => Scope::Project,
+            SaveTo::User => Scope::User,
+        };
+        let file = self.0.file_to_write(scope).ok_or("HOME is not set, so there is no such file")?;
+        settings::add_rule(&file, Kind::Settings, list, rule.text()).map_err(|error| error.to_string())?;
+        Ok(file)
     }
-    Ok((entries, diagnostics))
 }
 
 /// What hooks are run with.
@@ -120,45 +92,6 @@ pub(crate) fn surroundings(environment: &Environment) -> Surroundings {
     let log = environment.config_dir.as_ref().map(|config| config.join("audit/audit.jsonl"));
     let transcript = log.map(|log| log.to_string_lossy().into_owned()).unwrap_or_default();
     Surroundings { env: inherited(), transcript }
-}
-
-/// The policy that the flags describe.
-pub(crate) fn policy(flags: &PolicyFlags, environment: &Environment) -> anyhow::Result<Policy> {
-    let cwd = environment.cwd.clone().ok_or_else(|| {
-        UsageError("the working directory does not exist any more: cd to one that does".into())
-    })?;
-    let mut policy = Policy::new(&cwd);
-    if let Some(mode) = flags.mode {
-        policy = policy.with_mode(mode);
-        if mode == Mode::BypassPermissions && is_root() && !environment.force_bypass {
-            policy.flags.bypass_unavailable = true;
-            show::warn(
-                "bypassPermissions is refused for root; set GRIPPER_FORCE_BYPASS=1 if this is a sandbox",
-            );
-        }
-    }
-    for (list, rules) in
-        [(RuleList::Allow, &flags.allow), (RuleList::Ask, &flags.ask), (RuleList::Deny, &flags.deny)]
-    {
-        for text in rules {
-            let rule =
-                Rule::parse(text).map_err(|error| UsageError(format!("--{}: {error}", list.name())))?;
-            policy.rules.add(list, rule, Source::command_line());
-        }
-    }
-    for directory in &flags.add_dir {
-        let located = Place { cwd: cwd.clone() }.locate(directory);
-        if !located.real.is_dir() {
-            return Err(UsageError(format!("--add-dir: {} is not a directory", directory.display())).into());
-        }
-        policy.directories.push(located.written);
-        policy.directories.push(located.real);
-    }
-    Ok(policy)
-}
-
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
 }
 
 /// The built-in tools.
@@ -172,20 +105,24 @@ pub(crate) fn registry() -> anyhow::Result<Registry> {
 
 /// Opens a session with the built-in tools. `shape` may add to it, such as hooks.
 pub(crate) async fn open(
-    flags: &PolicyFlags,
     environment: &Environment,
-    policy: Policy,
+    basis: Basis,
     shape: impl FnOnce(ToolboxBuilder) -> ToolboxBuilder,
 ) -> anyhow::Result<Session> {
-    let mut settings = Settings::default();
+    let mut limits = basis.loaded.limits.clone();
     if let Some(limit) = environment.max_concurrency {
-        settings.max_concurrency = limit;
+        limits.max_concurrency = limit;
     }
-    let mut builder = Toolbox::builder(registry()?, policy).settings(settings);
-    if flags.yes {
+    let mut policy = basis.policy.clone();
+    if let Some(config) = &environment.config_dir {
+        policy.protected.extend(["audit", "sessions", "trust.json"].map(|own| config.join(own)));
+    }
+    let mut builder = Toolbox::builder(registry()?, policy).settings(limits);
+    builder = builder.saver(Arc::new(Saver(basis.sources()?)));
+    if basis.flags.yes {
         builder = builder.approver(Arc::new(Preapproved));
     }
-    let (entries, diagnostics) = hook_entries(flags)?;
+    let (entries, diagnostics) = basis.hooks();
     diagnostics.iter().for_each(|found| show::warn(&found.to_string()));
     if !entries.is_empty() {
         builder = builder.hooks(Arc::new(HookRunner::new(entries, surroundings(environment))));
@@ -196,7 +133,7 @@ pub(crate) async fn open(
     match &environment.config_dir {
         None => show::warn("HOME is not set: nothing is audited and oversized results are not kept"),
         Some(config) => {
-            let store = results_store(config, builder.id());
+            let store = results_store(config, builder.id(), basis.loaded.store.clone());
             builder = builder.results(store);
             match AuditLog::open(&config.join("audit"), builder.id(), audit::Limits::default()) {
                 Ok(log) => recorder = Some(Arc::new(Recorder::new(log))),
@@ -209,13 +146,14 @@ pub(crate) async fn open(
     }
     let toolbox = shape(builder).build();
     toolbox.begin().await.iter().for_each(show::hook);
-    Ok(Session { toolbox, recorder, failures })
+    Ok(Session { toolbox, recorder, failures, basis })
 }
 
-fn results_store(config: &Path, session: &str) -> ResultsStore {
+fn results_store(config: &Path, session: &str, limits: StoreLimits) -> ResultsStore {
     let root = config.join("sessions");
     let folder = root.join(session).join("results");
     // Old results go while the first calls run; nobody waits for it.
-    std::thread::spawn(move || ResultsStore::sweep(&root, &StoreLimits::default(), SystemTime::now()));
-    ResultsStore::new(folder, StoreLimits::default())
+    let sweep = limits.clone();
+    std::thread::spawn(move || ResultsStore::sweep(&root, &sweep, SystemTime::now()));
+    ResultsStore::new(folder, limits)
 }

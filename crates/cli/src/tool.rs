@@ -7,10 +7,9 @@ use serde_json::Value;
 
 use crate::{
     ask::Terminal,
+    basis::{Basis, PolicyFlags},
     exit::{self, Exit, UsageError},
-    interrupt,
-    session::{self, PolicyFlags},
-    show,
+    interrupt, session, show,
 };
 
 /// More than the runtime takes, so that it is the one to say no.
@@ -35,10 +34,10 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
     let input: Value = serde_json::from_str(&text).map_err(|error| {
         UsageError(format!("the input is not JSON: {error}; an example: '{{\"file_path\": \"/tmp/a\"}}'"))
     })?;
-    let policy = session::policy(&args.policy, &environment)?;
+    let basis = Basis::read(&args.policy, &environment)?;
     let mut interrupt = interrupt::listen()?;
     let terminal = Terminal::open(&args.policy, &environment, false);
-    let opening = session::open(&args.policy, &environment, policy, |builder| {
+    let opening = session::open(&environment, basis, |builder| {
         Terminal::wire(terminal.as_ref(), &args.policy, builder)
     });
     let Some(session) = interrupt::unless(&mut interrupt, opening).await.transpose()? else {

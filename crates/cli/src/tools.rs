@@ -11,9 +11,9 @@ use gripper_runtime::{
 use serde_json::{Value, json};
 
 use crate::{
+    basis::{self, PolicyFlags},
     exit::Exit,
-    session::{self, PolicyFlags},
-    show,
+    session, show,
 };
 
 /// The window that `--tool-search auto` measures against when no model is configured.
@@ -63,7 +63,7 @@ impl Agent {
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<Exit> {
-    let policy = session::policy(&args.policy, environment)?;
+    let policy = basis::policy(&args.policy, environment)?;
     let pool = assemble_pool(&session::registry()?, &policy, &args.viewer.viewer(), Vec::new());
     let announcement = pool.announce(args.tool_search, DEFAULT_WINDOW, &BTreeSet::new());
     let mut out = anstream::stdout().lock();

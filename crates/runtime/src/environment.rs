@@ -12,11 +12,18 @@ const CONCURRENCY_NAMES: [&str; 3] = [
 /// More at once only costs memory and open files.
 const CONCURRENCY_CEILING: usize = 256;
 
+/// Where whoever runs the machine keeps policy. No variable moves it.
+const MANAGED_DIR: &str = "/etc/gripper";
+
 /// What Gripper takes from its environment, read once at the start.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
     /// Where settings, sessions and the audit log live: `GRIPPER_CONFIG_DIR`, else `~/.gripper`.
     pub config_dir: Option<PathBuf>,
+    /// Where settings in the widely used form live: `CLAUDE_CONFIG_DIR`, else `~/.claude`.
+    pub claude_dir: Option<PathBuf>,
+    /// Folders of managed policy, the machine's own first. `GRIPPER_MANAGED_DIR` adds one behind it.
+    pub managed_dirs: Vec<PathBuf>,
     /// The wanted concurrency limit, if one was set and makes sense.
     pub max_concurrency: Option<usize>,
     /// Bypass was forced although the process is root (`GRIPPER_FORCE_BYPASS=1`).
@@ -52,14 +59,28 @@ impl Environment {
                 }
             }
         });
-        let config_dir = set("GRIPPER_CONFIG_DIR")
-            .map(PathBuf::from)
-            .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".gripper")))
-            // A relative one would scatter logs over whatever directory happens to be current.
-            .filter(|folder| folder.is_absolute());
-        let home = set("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+        // A relative one would scatter logs over whatever directory happens to be current.
+        let folder = |name: &str| set(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+        let home = folder("HOME");
+        let own = |name: &str, usual: &str| match set(name) {
+            Some(_) => folder(name),
+            None => home.as_ref().map(|home| home.join(usual)),
+        };
+        if set("GRIPPER_MANAGED_DIR").is_some() && folder("GRIPPER_MANAGED_DIR").is_none() {
+            complaints.push("GRIPPER_MANAGED_DIR is not an absolute path, so it was ignored".to_owned());
+        }
+        let managed_dirs = [PathBuf::from(MANAGED_DIR)].into_iter().chain(folder("GRIPPER_MANAGED_DIR"));
         let force_bypass = set("GRIPPER_FORCE_BYPASS").is_some_and(|value| value == "1");
-        Self { config_dir, max_concurrency, force_bypass, home, cwd: None, complaints }
+        Self {
+            config_dir: own("GRIPPER_CONFIG_DIR", ".gripper"),
+            claude_dir: own("CLAUDE_CONFIG_DIR", ".claude"),
+            managed_dirs: managed_dirs.collect(),
+            max_concurrency,
+            force_bypass,
+            home,
+            cwd: None,
+            complaints,
+        }
     }
 }
 
@@ -98,6 +119,16 @@ mod tests {
             assert_eq!(environment.max_concurrency, Some(2), "{bad}");
             assert!(environment.complaints[0].contains(bad));
         }
+    }
+
+    #[test]
+    fn managed_policy_is_added_to_and_never_moved() {
+        let machine = std::path::PathBuf::from("/etc/gripper");
+        assert_eq!(read(&[]).managed_dirs, vec![machine.clone()]);
+        let more = read(&[("GRIPPER_MANAGED_DIR", "/more"), ("GRIPPER_CONFIG_DIR", "/c")]);
+        assert_eq!(more.managed_dirs, [machine.clone(), "/more".into()]);
+        let relative = read(&[("GRIPPER_MANAGED_DIR", "more")]);
+        assert_eq!((relative.managed_dirs, relative.complaints.len()), (vec![machine], 1));
     }
 
     #[test]

@@ -39,7 +39,7 @@ mod registry;
 pub mod results;
 pub mod schema;
 pub mod search_index;
-mod settings;
+pub mod settings;
 mod sync;
 pub mod tool;
 mod toolbox;

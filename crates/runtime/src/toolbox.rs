@@ -116,6 +116,11 @@ impl Toolbox {
         self.notify(HookEvent::CONFIG_CHANGE, "policy", json!({ "source": "policy" }));
     }
 
+    /// Replaces the policy by one made from it, with nothing in between: a grant given meanwhile is not lost.
+    pub fn update_policy(&self, change: impl FnOnce(&Policy) -> Policy) {
+        self.policy.send_modify(|policy| *policy = Arc::new(change(policy)));
+    }
+
     pub(crate) fn policy_changes(&self) -> watch::Receiver<Arc<Policy>> {
         self.policy.subscribe()
     }
@@ -266,9 +271,7 @@ impl Toolbox {
     pub(crate) fn apply(&self, effect: SessionEffect) {
         match effect {
             SessionEffect::GrantPermission(rule) => self.grant(Grant::of(rule)),
-            SessionEffect::SetMode(mode) => {
-                self.policy.send_modify(|policy| *policy = Arc::new(policy.with_mode(mode)));
-            }
+            SessionEffect::SetMode(mode) => self.update_policy(|policy| policy.with_mode(mode)),
             SessionEffect::SetCwd(cwd) => {
                 let told = json!({ "old_cwd": self.place().cwd, "new_cwd": cwd });
                 lock(&self.state).place = Arc::new(Place { cwd });

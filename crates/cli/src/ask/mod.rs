@@ -27,8 +27,8 @@ use rustix::{
 };
 
 use crate::{
+    basis::PolicyFlags,
     live::Stage,
-    session::PolicyFlags,
     show::{self, DIM, NOTE},
 };
 use dialog::{Person, Stop};

@@ -16,7 +16,7 @@ use gripper_runtime::{
     Place,
     environment::Environment,
     permissions::{
-        Behavior, CommandPlace, Decision, Request, RuleList, SourcedRule, decide, matching,
+        Behavior, CommandPlace, Decision, Flags, Request, RuleList, SourcedRule, decide, matching,
         tools::{self, Kind},
     },
 };
@@ -24,8 +24,8 @@ use gripper_runtime::{
 use serde_json::{Value, json};
 
 use crate::{
+    basis::{self, PolicyFlags},
     exit::{Exit, UsageError},
-    session::{self, PolicyFlags},
 };
 
 #[derive(clap::Args)]
@@ -53,11 +53,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<Exit> {
-    let mut policy = session::policy(&args.policy, environment)?;
-    policy.flags.confined = !args.no_sandbox;
     if let Some(file) = &args.batch {
-        return batch::run(file, args.score, policy.flags);
+        // A batch brings its own policies; what is set here must not change its answers.
+        return batch::run(file, args.score, Flags { confined: !args.no_sandbox, ..Flags::default() });
     }
+    let mut policy = basis::policy(&args.policy, environment)?;
+    policy.flags.confined = !args.no_sandbox;
     let text = match args.command.as_deref() {
         Some("-") => from_input()?,
         text => text.unwrap_or_default().to_owned(),

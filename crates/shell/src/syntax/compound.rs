@@ -226,9 +226,14 @@ impl Parser<'_> {
         }
         self.take_plain();
         let mut arms = Vec::new();
+        let documents = self.bodies.len();
         loop {
             self.skip_newlines()?;
             if self.reserved() == Some("esac") {
+                // Bash writes a substitution out and reads it again, and loses its way here.
+                if self.in_substitution && self.bodies.len() > documents {
+                    return self.fail("here-document between `case` and `esac` in a substitution");
+                }
                 self.take_plain();
                 return Ok(CommandKind::Case { subject, arms });
             }

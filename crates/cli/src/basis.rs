@@ -1,0 +1,204 @@
+//! From settings files and flags to a policy.
+
+use std::{collections::HashSet, path::PathBuf};
+
+use gripper_runtime::{
+    Place, Toolbox,
+    environment::Environment,
+    hooks::config::{Entry, HookConfig},
+    permissions::{Diagnostic, Mode, Policy, Rule, RuleList, Scope, Source, Weight},
+    settings::{Loaded, Sources, Watch},
+};
+
+use crate::{exit::UsageError, show};
+
+/// What a run may do. The same flags everywhere.
+#[derive(clap::Args, Clone, Default)]
+pub(crate) struct PolicyFlags {
+    /// Permission mode: default, plan, acceptEdits, dontAsk, bypassPermissions or auto
+    #[arg(long, value_name = "MODE")]
+    mode: Option<Mode>,
+    /// Allow a tool, e.g. Read (repeatable)
+    #[arg(long, value_name = "RULE")]
+    allow: Vec<String>,
+    /// Always ask before a tool (repeatable)
+    #[arg(long, value_name = "RULE")]
+    ask: Vec<String>,
+    /// Never run a tool (repeatable)
+    #[arg(long, value_name = "RULE")]
+    deny: Vec<String>,
+    /// Another directory that calls may work in (repeatable)
+    #[arg(long, value_name = "DIR")]
+    add_dir: Vec<PathBuf>,
+    /// Further settings: a file, or an object as JSON
+    #[arg(long, value_name = "FILE|JSON")]
+    settings: Option<String>,
+    /// Approve what would be asked
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+/// Warnings about settings that are shown; the rest is counted.
+const MOST_WARNINGS: usize = 10;
+
+/// What a session's policy is made from.
+pub(crate) struct Basis {
+    pub(crate) policy: Policy,
+    pub(crate) loaded: Loaded,
+    watch: Watch,
+    pub(crate) flags: PolicyFlags,
+    environment: Environment,
+    said: HashSet<String>,
+}
+
+impl Basis {
+    /// Reads the settings, and says what is wrong with them.
+    pub(crate) fn read(flags: &PolicyFlags, environment: &Environment) -> anyhow::Result<Self> {
+        let (watch, loaded) = Watch::start(sources(flags, environment)?);
+        // A mistake on the command line is an error, as it is in the other flags.
+        let wrong =
+            |found: &&Diagnostic| found.weight == Weight::Error && found.source.scope == Scope::CommandLine;
+        if let Some(found) = loaded.diagnostics.iter().find(wrong) {
+            return Err(UsageError(format!("--settings: {found}")).into());
+        }
+        let policy = with_flags(flags, environment, &loaded)?;
+        let (flags, environment) = (flags.clone(), environment.clone());
+        let mut basis = Self { policy, loaded, watch, flags, environment, said: HashSet::new() };
+        basis.complain();
+        Ok(basis)
+    }
+
+    /// Takes in settings that changed since the last look. What was granted in this session stays,
+    /// and so does a mode that was entered in it.
+    pub(crate) fn refresh(&mut self, toolbox: &Toolbox) {
+        let Some(loaded) = self.watch.changed() else { return };
+        // The flags were fine before, so only what they name can have gone; then the old policy stays.
+        match with_flags(&self.flags, &self.environment, &loaded) {
+            Err(error) => show::warn(&format!("changed settings are not in force: {error:#}")),
+            Ok(policy) => {
+                let before = std::mem::replace(&mut self.policy, policy.clone());
+                self.loaded = loaded;
+                toolbox.update_policy(|current| carried_over(policy, current, before.mode));
+            }
+        }
+        self.complain();
+    }
+
+    /// Where the settings of this run are.
+    pub(crate) fn sources(&self) -> anyhow::Result<Sources> {
+        sources(&self.flags, &self.environment)
+    }
+
+    /// The hooks of all files, and what is wrong with them, each with its line.
+    pub(crate) fn hooks(&self) -> (Vec<Entry>, Vec<Diagnostic>) {
+        let (mut entries, mut diagnostics) = (Vec::new(), Vec::new());
+        for (node, value) in &self.loaded.hooks {
+            let (read, found) = HookConfig::read(value, &node.source);
+            for mut entry in read {
+                entry.source = node.source_at(&entry.pointer);
+                entries.push(entry);
+            }
+            let placed = |(pointer, found): (String, Diagnostic)| Diagnostic {
+                source: node.source_at(&pointer),
+                ..found
+            };
+            diagnostics.extend(found.into_iter().map(placed));
+        }
+        (entries, diagnostics)
+    }
+
+    /// Says what is wrong with the settings, each thing once.
+    fn complain(&mut self) {
+        let worth = self.loaded.diagnostics.iter().filter(|found| found.weight != Weight::Note);
+        let new: Vec<String> =
+            worth.map(ToString::to_string).filter(|text| self.said.insert(text.clone())).collect();
+        new.iter().take(MOST_WARNINGS).for_each(|text| show::warn(text));
+        if let Some(more) = new.len().checked_sub(MOST_WARNINGS).filter(|more| *more > 0) {
+            let more = show::count(more, "more warning");
+            show::warn(&format!("{more} about settings: gripper settings --json lists all"));
+        }
+    }
+}
+
+/// Where the settings of this run are looked for.
+pub(crate) fn sources(flags: &PolicyFlags, environment: &Environment) -> anyhow::Result<Sources> {
+    let cwd = environment.cwd.as_deref().ok_or_else(|| {
+        UsageError("the working directory does not exist any more: cd to one that does".into())
+    })?;
+    Ok(Sources::discover(environment, cwd, flags.settings.as_deref()))
+}
+
+/// The policy that settings and flags describe.
+pub(crate) fn policy(flags: &PolicyFlags, environment: &Environment) -> anyhow::Result<Policy> {
+    Ok(Basis::read(flags, environment)?.policy)
+}
+
+/// A new policy with what the session has changed about the old one.
+fn carried_over(mut policy: Policy, current: &Policy, mode_before: Mode) -> Policy {
+    for list in RuleList::ALL {
+        let granted = current.rules.list(list).iter().filter(|rule| rule.source.scope == Scope::Session);
+        granted.for_each(|rule| policy.rules.add(list, rule.rule.clone(), rule.source.clone()));
+    }
+    if current.mode != mode_before {
+        (policy.mode, policy.mode_before_plan) = (current.mode, current.mode_before_plan);
+    }
+    policy
+}
+
+fn with_flags(flags: &PolicyFlags, environment: &Environment, loaded: &Loaded) -> anyhow::Result<Policy> {
+    let mut policy = flags.mode.map_or_else(|| loaded.policy.clone(), |mode| loaded.with_mode(mode));
+    let cwd = policy.directories.first().cloned().unwrap_or_default();
+    if policy.mode == Mode::BypassPermissions {
+        if policy.flags.bypass_unavailable {
+            show::warn("bypassPermissions is refused: the settings took it away");
+        } else if is_root() && !environment.force_bypass {
+            policy.flags.bypass_unavailable = true;
+            show::warn(
+                "bypassPermissions is refused for root; set GRIPPER_FORCE_BYPASS=1 if this is a sandbox",
+            );
+        }
+    }
+    for (list, rules) in
+        [(RuleList::Allow, &flags.allow), (RuleList::Ask, &flags.ask), (RuleList::Deny, &flags.deny)]
+    {
+        for text in rules {
+            let rule =
+                Rule::parse(text).map_err(|error| UsageError(format!("--{}: {error}", list.name())))?;
+            if !loaded.locked || list != RuleList::Allow {
+                policy.rules.add(list, rule, Source::command_line());
+            }
+        }
+    }
+    for directory in &flags.add_dir {
+        let located = Place { cwd: cwd.clone() }.locate(directory);
+        if !located.real.is_dir() {
+            return Err(UsageError(format!("--add-dir: {} is not a directory", directory.display())).into());
+        }
+        policy.directories.push(located.written);
+        policy.directories.push(located.real);
+    }
+    Ok(policy)
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Mode, Policy, Rule, RuleList, Scope, Source, carried_over};
+
+    #[test]
+    fn a_reload_keeps_grants_and_the_mode_entered_since() {
+        let mut current = Policy::new("/project").with_mode(Mode::Plan);
+        let mut add =
+            |scope| current.rules.add(RuleList::Allow, Rule::parse("Read").unwrap(), Source::of(scope));
+        add(Scope::Session);
+        add(Scope::User);
+        let new = Policy::new("/project").with_mode(Mode::AcceptEdits);
+        let kept = carried_over(new.clone(), &current, Mode::Default);
+        assert_eq!((kept.mode, kept.mode_before_plan), (Mode::Plan, Some(Mode::Default)));
+        assert_eq!(kept.rules.list(RuleList::Allow).len(), 1, "what a file no longer says is gone");
+        assert_eq!(carried_over(new, &current, Mode::Plan).mode, Mode::AcceptEdits);
+    }
+}

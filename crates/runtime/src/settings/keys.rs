@@ -1,0 +1,229 @@
+//! The keys of settings files as types. The schemas that are shipped and checked against are made from them,
+//! and the comments here are the texts of those schemas.
+
+use std::{collections::BTreeMap, sync::LazyLock};
+
+use gripper_permissions::Mode;
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde_json::{Map, Value};
+
+use super::Kind;
+use crate::schema::InputSchema;
+
+/// A settings file. Keys that are not listed are kept and ignored.
+#[derive(Debug, JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub struct SettingsFile {
+    /// Where this schema lives, for editors.
+    #[schemars(rename = "$schema")]
+    pub schema: Option<String>,
+    /// What calls may do.
+    pub permissions: Option<PermissionKeys>,
+    /// What runs around calls, by event.
+    pub hooks: Option<HookKeys>,
+    /// Runs no hooks. Those of managed policy stay unless managed policy says this itself.
+    pub disable_all_hooks: Option<bool>,
+    /// Environment variables for commands.
+    pub env: Option<BTreeMap<String, String>>,
+    /// How calls are run.
+    pub executor: Option<ExecutorKeys>,
+    /// How much of results is shown and kept.
+    pub results: Option<ResultKeys>,
+    /// Changes to the table of paths that may hold secrets.
+    pub sensitive_paths: Option<SensitiveKeys>,
+    /// The language model to use.
+    pub model: Option<String>,
+    /// The look of the terminal.
+    pub theme: Option<String>,
+    /// Settings of parts with keys of their own.
+    #[schemars(flatten)]
+    pub parts: PartKeys,
+}
+
+/// Settings of parts with keys of their own.
+#[derive(Debug, JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub struct PartKeys {
+    /// Names of models by use: main, fast.
+    pub models: Option<Map<String, Value>>,
+    /// Confinement of commands.
+    pub sandbox: Option<Map<String, Value>>,
+    /// Fetching of pages.
+    pub web_fetch: Option<Map<String, Value>>,
+    /// Searching the web.
+    pub web_search: Option<Map<String, Value>>,
+    /// Servers of further tools, by name.
+    pub mcp_servers: Option<Map<String, Value>>,
+    /// Servers of a project's .mcp.json that may be started.
+    pub enabled_mcpjson_servers: Option<Vec<String>>,
+    /// When tools are announced by name only: auto, auto:N, always or never.
+    pub tool_search: Option<String>,
+}
+
+/// What calls may do. A permissions.json holds just this.
+#[derive(Debug, JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub struct PermissionKeys {
+    /// Rules for what runs without a question.
+    pub allow: Option<Vec<RuleEntry>>,
+    /// Rules for what is always asked about.
+    pub ask: Option<Vec<RuleEntry>>,
+    /// Rules for what never runs.
+    pub deny: Option<Vec<RuleEntry>>,
+    /// The mode to start in.
+    #[schemars(extend("enum" = Mode::ALL.map(Mode::name)))]
+    pub default_mode: Option<String>,
+    /// Further folders that calls may work in; relative ones start at the project's folder.
+    pub additional_directories: Option<Vec<String>>,
+    /// "disable" takes the mode bypassPermissions away, whichever file says so.
+    #[schemars(extend("type" = ["string", "boolean"]))]
+    pub disable_bypass_permissions_mode: Option<String>,
+    /// What becomes of commands that only query the network.
+    #[schemars(extend("enum" = ["ask", "allow"]))]
+    pub network_reads: Option<String>,
+    /// Older name: tools to allow.
+    #[schemars(rename = "allowed_tools")]
+    pub allowed_tools: Option<Vec<String>>,
+    /// Older name: tools to deny.
+    #[schemars(rename = "disabled_tools")]
+    pub disabled_tools: Option<Vec<String>>,
+    /// Older name: what WebFetch may reach.
+    #[schemars(rename = "pre_approval")]
+    pub pre_approval: Option<PreApproval>,
+}
+
+/// A rule, alone or with examples of what it must cover and what it must not.
+#[derive(Debug, JsonSchema)]
+#[schemars(untagged)]
+pub enum RuleEntry {
+    /// The rule.
+    Text(String),
+    /// The rule with examples.
+    WithExamples {
+        /// The rule.
+        rule: String,
+        /// Inputs it must and must not cover.
+        examples: Option<ExampleKeys>,
+    },
+}
+
+/// Inputs that a rule must and must not cover.
+#[derive(Debug, JsonSchema)]
+pub struct ExampleKeys {
+    /// Covered.
+    #[schemars(rename = "match")]
+    pub matches: Option<Vec<String>>,
+    /// Not covered.
+    pub not_match: Option<Vec<String>>,
+}
+
+/// Older shape of rules for WebFetch.
+#[derive(Debug, JsonSchema)]
+pub struct PreApproval {
+    /// Domains to allow.
+    pub allowed_domains: Option<Vec<String>>,
+    /// Domains to deny.
+    pub blocked_domains: Option<Vec<String>>,
+    /// Allow every page; plain http is upgraded.
+    pub auto_approve_https: Option<bool>,
+}
+
+/// What runs around calls, by event. A hooks.json holds just this.
+#[derive(Debug, JsonSchema)]
+pub struct HookKeys {
+    /// Who may rewrite the input of a call, and whether it is checked again: every hook, and it is; managed
+    /// hooks only, and it is; every hook, and it is not.
+    #[schemars(rename = "updatedInput", extend("enum" = ["revalidate", "policyOnly", "trust"]))]
+    pub updated_input: Option<String>,
+    /// Groups of hooks by event.
+    #[schemars(flatten)]
+    pub events: BTreeMap<String, Vec<HookGroup>>,
+}
+
+/// Hooks for the calls that a matcher fits.
+#[derive(Debug, JsonSchema)]
+pub struct HookGroup {
+    /// Names joined by | or a regular expression; all calls without it.
+    pub matcher: Option<String>,
+    /// What to run.
+    pub hooks: Vec<HookEntry>,
+}
+
+/// One hook.
+#[derive(Debug, JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub struct HookEntry {
+    /// command, http, mcp_tool, prompt or agent.
+    #[schemars(rename = "type")]
+    pub kind: String,
+    /// For command: what to run, by a shell unless args are given.
+    pub command: Option<String>,
+    /// For command: arguments, to run it without a shell.
+    pub args: Option<Vec<String>>,
+    /// For http: where to send the event.
+    pub url: Option<String>,
+    /// Seconds it may take.
+    #[schemars(range(min = 0.0))]
+    pub timeout: Option<f64>,
+    /// A rule: runs only for the calls it covers.
+    #[schemars(rename = "if")]
+    pub condition: Option<String>,
+    /// What becomes of the call if the hook fails: allow, ask or block.
+    pub on_failure: Option<String>,
+    /// Runs at most once in a session.
+    pub once: Option<bool>,
+}
+
+/// How calls are run.
+#[derive(Debug, JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub struct ExecutorKeys {
+    /// Calls that run at once.
+    #[schemars(range(min = 1, max = 256))]
+    pub max_concurrency: Option<u32>,
+    /// Which calls behind a failing command are given up.
+    #[schemars(extend("enum" = ["conflicting", "all", "never"]))]
+    pub sibling_cancel: Option<String>,
+}
+
+/// How much of results is shown and kept.
+#[derive(Debug, JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub struct ResultKeys {
+    /// Characters that the results of one turn may have together.
+    #[schemars(range(min = 1_000, max = 10_000_000))]
+    pub turn_budget: Option<u32>,
+    /// Days after which stored results are removed.
+    #[schemars(range(min = 1, max = 3_650))]
+    pub keep_days: Option<u32>,
+    /// Megabytes of stored results, of all sessions together.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub store_megabytes: Option<u32>,
+}
+
+/// Changes to the table of paths that may hold secrets.
+#[derive(Debug, JsonSchema)]
+pub struct SensitiveKeys {
+    /// Patterns to add.
+    pub add: Option<Vec<String>>,
+    /// Patterns to take out.
+    pub remove: Option<Vec<String>>,
+}
+
+/// The schema of one kind of file.
+pub fn schema(kind: Kind) -> &'static InputSchema {
+    static SCHEMAS: LazyLock<[InputSchema; 3]> =
+        LazyLock::new(|| [made::<SettingsFile>(), made::<PermissionKeys>(), made::<HookKeys>()]);
+    &SCHEMAS[kind as usize]
+}
+
+fn made<T: JsonSchema>() -> InputSchema {
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    InputSchema::trusted(settings.into_generator().into_root_schema_for::<T>().to_value())
+}
+
+/// The names that the schema of `kind` knows at `place`, a JSON pointer into it.
+pub(super) fn known(kind: Kind, place: &str) -> impl Iterator<Item = &'static str> {
+    let properties = schema(kind).value().pointer(&format!("{place}/properties")).and_then(Value::as_object);
+    properties.into_iter().flat_map(Map::keys).map(String::as_str)
+}
