@@ -1,12 +1,12 @@
 //! Built-in checks: those that refuse whatever the rules say, and those that always ask.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use gripper_shell::{Argument, Cause, EffectKind, Phase, Stretch, Target, Verdict, hidden};
+use gripper_shell::{Argument, Cause, Effect, EffectKind, Part, Phase, RiskKind, Target, Verdict, hidden};
 
 use crate::{
     Behavior, By, Check, Decision, PathUse, Policy, Request, Risk, RuleList, Subject,
-    index::Index,
+    index::{Index, absolute, words},
     sensitive,
     web::{self, Site},
 };
@@ -33,8 +33,8 @@ pub(crate) fn hidden(request: &Request<'_>) -> Option<Decision> {
                 .map(|found| (format!("{} at byte {} of the command", found.name(), found.at), "command"))
         }
         Subject::Path(path) => {
-            let nul = path.written.to_string_lossy().find('\0')?;
-            Some((format!("NUL at byte {nul} of the path"), "path"))
+            let at = path.written.to_string_lossy().find(|c: char| c.is_control())?;
+            Some((format!("control character at byte {at} of the path"), "path"))
         }
         _ => None,
     })?;
@@ -57,7 +57,8 @@ pub(crate) fn protected(policy: &Policy, request: &Request<'_>) -> Option<Decisi
             format!("{} is protected: nothing may write it", shown(path)),
         ));
     }
-    let escaping = written().find(|path| policy.holds(&path.written) && !policy.holds(&path.real))?;
+    let escapes = |path: &&PathUse| policy.holds(&path.written) && !policy.holds(&path.real);
+    let escaping = written().find(escapes)?;
     let (written, real) = (shown(&escaping.written), shown(&escaping.real));
     let reason = format!(
         "writing {written} would change {real}, which is outside the working directories: name that file itself"
@@ -65,51 +66,113 @@ pub(crate) fn protected(policy: &Policy, request: &Request<'_>) -> Option<Decisi
     Some(refuse(Check::EscapingLink, reason))
 }
 
-/// Removing a folder that everything depends on.
+/// Removing, or changing in bulk, a folder that everything depends on.
 pub(crate) fn critical_removal(policy: &Policy, request: &Request<'_>) -> Option<Decision> {
-    let analysis = &request.command_use()?.analysis;
-    let critical = |path: &Path| {
+    let command = request.command_use()?;
+    let above = |path: &Path| {
         let shallow = path.components().count() <= 2 && !policy.holds(path);
-        shallow || path == policy.home || policy.directories.iter().any(|folder| folder.starts_with(path))
+        let around = |folder: &PathBuf| folder.starts_with(path) && folder != path;
+        shallow || path == policy.home || policy.directories.iter().any(around)
     };
-    let reason = |what: &str| {
-        let what = hidden::visible(what);
-        refuse(
-            Check::CriticalRemoval,
-            format!("removing {what} would destroy far more than a task needs: name what is to go"),
-        )
+    let critical = |path: &Path| above(path) || policy.directories.iter().any(|folder| folder == path);
+    command.analysis.parts().iter().find_map(|part| {
+        let does = |wanted: fn(&EffectKind) -> bool| part.effects.iter().any(|effect| wanted(&effect.kind));
+        let in_bulk = does(|kind| *kind == EffectKind::Tamper);
+        let searches = does(|kind| matches!(kind, EffectKind::Delete(Target::Unknown)));
+        let found = part.effects.iter().find_map(|effect| match &effect.kind {
+            EffectKind::Delete(Target::Path(path)) => critical(Path::new(path)).then(|| path.clone()),
+            EffectKind::Write(Target::Path(path)) if in_bulk => {
+                critical(Path::new(path)).then(|| path.clone())
+            }
+            // What is searched for things to delete goes with them; in the project a test may narrow it.
+            EffectKind::List(Target::Path(path)) if searches => {
+                let all = part.argv.len() <= 3 && critical(Path::new(path));
+                (all || above(Path::new(path))).then(|| path.clone())
+            }
+            EffectKind::Delete(Target::Pattern(pattern)) => {
+                let (folder, last) = pattern.rsplit_once('/')?;
+                let folder = if folder.is_empty() { "/" } else { folder };
+                let all = matches!(last, "*" | ".*" | "**" | "?*" | ".[!.]*") && critical(Path::new(folder));
+                all.then(|| pattern.clone())
+            }
+            EffectKind::Delete(Target::Unknown) => {
+                // `"$FOLDER"/*` is `/*` as long as the variable is empty.
+                let word = effect.span.of(&command.text);
+                let bare = word.replace(['"', '{', '}'], "");
+                let empty = bare.strip_prefix('$').and_then(|rest| rest.split_once('/'));
+                empty.is_some_and(|(_, rest)| matches!(rest, "" | "*")).then(|| word.to_owned())
+            }
+            _ => None,
+        })?;
+        let found = hidden::visible(&found);
+        let reason = format!("removing {found} would destroy far more than a task needs: name what is to go");
+        Some(refuse(Check::CriticalRemoval, reason))
+    })
+}
+
+/// Removing whole folders that are not known beforehand.
+pub(crate) fn blind_removal(request: &Request<'_>) -> Option<Decision> {
+    let parts = request.command_use()?.analysis.parts();
+    let blind = |part: &&Part| {
+        let named = |argument: &Argument, effect: &Effect| argument.span == effect.span;
+        let unknown = |effect: &Effect| {
+            effect.kind == EffectKind::Delete(Target::Unknown)
+                && (part.moved || part.argv.iter().any(|argument| named(argument, effect)))
+        };
+        let in_bulk = part.effects.iter().any(|effect| effect.kind == EffectKind::Tamper);
+        in_bulk && part.effects.iter().any(unknown)
     };
-    for part in analysis.parts() {
-        for effect in &part.effects {
-            let EffectKind::Delete(target) = &effect.kind else { continue };
-            let found = match target {
-                Target::Path(path) => critical(Path::new(path)).then_some(path),
-                Target::Pattern(pattern) => {
-                    let all = pattern.rsplit_once('/').is_some_and(|(folder, last)| {
-                        let folder = if folder.is_empty() { "/" } else { folder };
-                        matches!(last, "*" | ".*" | "**" | "?*" | ".[!.]*") && critical(Path::new(folder))
-                    });
-                    all.then_some(pattern)
-                }
-                Target::Unknown => None,
-            };
-            if let Some(found) = found {
-                return Some(reason(found));
-            }
-            // `"$FOLDER"/*` is `/*` as long as the variable is empty.
-            let empty = |argument: &&Argument| {
-                argument.span == effect.span
-                    && matches!(argument.text.stretches(), [Stretch::Unknown(_), Stretch::Known(known), ..]
-                        if known == "/" || known.starts_with("/*"))
-                    || matches!(argument.text.stretches(), [Stretch::Unknown(_), Stretch::Known(known), Stretch::Glob(_)]
-                        if known == "/")
-            };
-            if let Some(argument) = part.argv.iter().find(empty) {
-                return Some(reason(&argument.shown()));
-            }
-        }
+    let part = parts.iter().find(blind)?;
+    let reason =
+        format!("`{}` removes folders that are not known beforehand", hidden::visible(&part.shown()));
+    Some(ask(Check::CriticalRemoval, reason))
+}
+
+/// A text that the shell itself may not be able to read.
+pub(crate) fn malformed(request: &Request<'_>) -> Option<Decision> {
+    let command = request.command_use()?;
+    let risk = command.analysis.risks().iter().find(|risk| risk.kind == RiskKind::MalformedTokens)?;
+    let reason = format!("{}: {}", risk.kind, risk.detail);
+    Some(ask(Check::DeceptiveCommand, hidden::visible(&reason).into_owned()))
+}
+
+/// Words that name secret, steering or protected files, in a command of which it is not known what it
+/// does with its words.
+pub(crate) fn sensitive_words(policy: &Policy, index: &Index, request: &Request<'_>) -> Option<Decision> {
+    let command = request.command_use()?;
+    let cwd = policy.directories.first().map_or(Path::new("/"), PathBuf::as_path);
+    let list = index.list(RuleList::Allow);
+    let parts = command.analysis.parts().iter().filter(|part| {
+        part.effects.iter().any(|effect| {
+            matches!(
+                effect.kind,
+                EffectKind::Execute(_)
+                    | EffectKind::Unknown(_)
+                    | EffectKind::Network { .. }
+                    | EffectKind::Write(Target::Unknown)
+                    | EffectKind::Delete(Target::Unknown)
+            )
+        })
+    });
+    let found = parts.flat_map(words).find(|word| {
+        let home = word.strip_prefix("~/").map(|below| policy.home.join(below));
+        let path = home.unwrap_or_else(|| absolute(cwd, word));
+        let text = path.to_string_lossy();
+        let delicate = index.own.is_secret(&text)
+            || sensitive::is_protected(&text)
+            || (sensitive::is_steering(&text) && word.contains(['/', '.']));
+        // `process.env` in code is no file.
+        let code = text.ends_with(".env") && !text.ends_with("/.env") && !word.contains('/');
+        delicate && !code && !list.names_path(&PathUse::new(path.clone(), path.clone(), false))
+    })?;
+    if exactly_allowed(index, request) {
+        return None;
     }
-    None
+    let reason = format!(
+        "`{}` is a sensitive file, and it is not known what the command does with it",
+        hidden::visible(&found)
+    );
+    Some(ask(Check::SensitivePath, reason))
 }
 
 /// A command whose text hides what it does should be written plainly before anybody judges it.
@@ -133,6 +196,13 @@ pub(crate) fn bad_url(request: &Request<'_>) -> Option<Decision> {
         Site::Refused(why) => Some(refuse(Check::BadUrl, why)),
         _ => None,
     })
+}
+
+/// A page of a site that only publishes documentation, over an encrypted connection.
+pub(crate) fn is_documentation(request: &Request<'_>) -> bool {
+    let mut sites = sites(request).peekable();
+    let page = |site| matches!(site, Site::Open { host, https: true } if web::is_preapproved(&host));
+    sites.peek().is_some() && sites.all(page)
 }
 
 /// A URL that needs a rule for exactly its host.
@@ -178,6 +248,9 @@ pub(crate) fn sensitive_path(index: &Index, request: &Request<'_>) -> Option<Dec
 /// Whether a rule spells out the whole command, word for word.
 fn exactly_allowed(index: &Index, request: &Request<'_>) -> bool {
     let Some(command) = request.command_use() else { return false };
+    if index.list(RuleList::Allow).spells_out(&command.text).is_some() {
+        return true;
+    }
     let [part] = command.analysis.parts() else { return false };
     let mut rules = index.list(RuleList::Allow).commands(crate::index::program(part));
     rules.any(|(pattern, _)| pattern.is_exact() && pattern.allows(&part.argv))

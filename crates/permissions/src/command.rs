@@ -65,7 +65,13 @@ impl<'a> Request<'a> {
                 Target::Pattern(pattern) => (base(pattern), Some(pattern.clone())),
                 Target::Unknown => continue,
             };
-            let real = (place.real)(written);
+            // Removing a link removes the link, not what it leads to.
+            let real = match (whole_folder, written.rsplit_once('/')) {
+                (true, Some((folder, name))) if pattern.is_none() => {
+                    (place.real)(if folder.is_empty() { "/" } else { folder }).join(name)
+                }
+                _ => (place.real)(written),
+            };
             let path = PathUse { names_only, whole_folder, pattern, ..PathUse::new(written, real, write) };
             let path = Subject::Path(path);
             if paths.len() <= MOST_PATHS && !paths.contains(&path) {
@@ -93,7 +99,9 @@ impl<'a> Request<'a> {
         let text = input.get(&known.input).and_then(Value::as_str);
         let optional = matches!(tool, "Grep" | "Glob");
         let mut request = match (known.kind, text) {
-            (Kind::Plain, _) => Self::new(tool),
+            (Kind::Plain, _) => {
+                Self { needs_person: known.person, read_only: known.session, ..Self::new(tool) }
+            }
             (Kind::Command, text) => Self::command(tool, text?, policy, place),
             (kind @ (Kind::Read | Kind::Edit), text) => {
                 let text = if optional { text.unwrap_or(".") } else { text? };
@@ -104,14 +112,27 @@ impl<'a> Request<'a> {
                 let written = tidy(place.cwd, &text);
                 let real = (place.real)(&written);
                 let edit = kind == Kind::Edit;
-                let path = Subject::Path(PathUse::new(written, real, edit));
-                Self { subjects: vec![path], read_only: !edit, edits_files: edit, ..Self::new(tool) }
+                let mut subjects = vec![Subject::Path(PathUse::new(written, real, edit))];
+                // A search may look elsewhere than in its folder.
+                let within = known.within.as_ref().and_then(|name| input.get(name)).and_then(Value::as_str);
+                if let Some(within) = within.filter(|_| optional) {
+                    let below = match within.strip_prefix("~/") {
+                        Some(below) => format!("{}/{below}", place.home),
+                        None => within.to_owned(),
+                    };
+                    let pattern = tidy(&tidy(place.cwd, &text), &below);
+                    let folder = base(&pattern).to_owned();
+                    let path = PathUse::new(&folder, (place.real)(&folder), false);
+                    subjects.push(Subject::Path(PathUse { pattern: Some(pattern), ..path }));
+                }
+                Self { subjects, read_only: !edit, edits_files: edit, ..Self::new(tool) }
             }
             (Kind::Domain, text) => {
                 Self { subjects: vec![Subject::Url(text?.to_owned())], ..Self::new(tool) }
             }
             (Kind::Agent | Kind::Skill, text) => {
-                Self { subjects: vec![Subject::Name(text?.to_owned())], ..Self::new(tool) }
+                let name = text?.trim().trim_start_matches('/').to_owned();
+                Self { subjects: vec![Subject::Name(name)], ..Self::new(tool) }
             }
         };
         request.input = Some(input);
@@ -128,7 +149,7 @@ impl<'a> Request<'a> {
 }
 
 /// Absolute, with `.` and `..` taken out by spelling.
-fn tidy(cwd: &str, path: &str) -> String {
+pub(crate) fn tidy(cwd: &str, path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     let base = if path.starts_with('/') { "" } else { cwd };
     for part in base.split('/').chain(path.split('/')) {

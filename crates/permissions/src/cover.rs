@@ -1,10 +1,14 @@
 //! Whether allow rules cover a command: every part of it, with all it does.
 
-use gripper_shell::{Analysis, Argument, Cause, Effect, EffectKind, Part, Stretch, Target, Via};
+use std::path::{Path, PathBuf};
+
+use gripper_shell::{
+    Analysis, Argument, Cause, Effect, EffectKind, Part, Stretch, Surroundings, Target, Via, analyze,
+};
 
 use crate::{
     CommandUse, Mode, PathUse, Policy, Request, RuleList, SourcedRule, Subject,
-    index::{Index, List, program},
+    index::{Index, List, absolute, program, words},
     programs,
     rule::CommandPattern,
 };
@@ -23,6 +27,7 @@ pub(crate) struct Coverage<'a> {
     list: &'a List,
     strict: bool,
     analysis: &'a Analysis,
+    text: &'a str,
     paths: Vec<&'a PathUse>,
     edits_accepted: bool,
 }
@@ -45,6 +50,7 @@ impl<'a> Coverage<'a> {
             list: index.list(RuleList::Allow),
             strict: forbids.iter().any(|list| list.minds_commands() || list.minds_paths()),
             analysis: &command.analysis,
+            text: &command.text,
             paths: paths.collect(),
             edits_accepted: policy.mode == Mode::AcceptEdits,
         }
@@ -59,25 +65,28 @@ impl<'a> Coverage<'a> {
         {
             return Cover::Whole(Some(rule));
         }
+        if let Some(rule) = self.list.spells_out(self.text) {
+            return Cover::Whole(Some(rule));
+        }
         let parts = self.analysis.parts();
         if !followed {
             return Cover::Lacking((0..parts.len()).collect());
         }
-        let mut covered: Vec<Option<Option<(&CommandPattern, &'a SourcedRule)>>> = Vec::new();
+        let (mut needed, mut lacking) = (Vec::new(), Vec::new());
         for (at, part) in parts.iter().enumerate() {
-            let verdict =
-                if self.harmless(part) { Some(None) } else { self.rule_for(parts, at, &covered).map(Some) };
-            covered.push(verdict);
+            if !self.harmless(part) {
+                match self.rule_for(parts, at) {
+                    Some((_, rule)) => needed.push(rule),
+                    None => lacking.push(at),
+                }
+            }
         }
-        let lacking: Vec<usize> =
-            covered.iter().enumerate().filter(|(_, verdict)| verdict.is_none()).map(|(at, _)| at).collect();
         if !lacking.is_empty() {
             return Cover::Lacking(lacking);
         }
-        let needed = covered.into_iter().flatten().flatten().map(|(_, rule)| rule);
         let written = self.paths.iter().filter(|path| path.write);
         let files = written.filter_map(|path| self.list.allows_path(path));
-        Cover::Whole(crate::policy::strongest(needed.chain(files)))
+        Cover::Whole(crate::policy::strongest(needed.into_iter().chain(files)))
     }
 
     /// Needs no rule: reads inside the working directories, and redirections that are covered.
@@ -137,27 +146,34 @@ impl<'a> Coverage<'a> {
     }
 
     /// The rule that covers a part with all it does.
-    fn rule_for(
+    fn rule_for(&self, parts: &[Part], at: usize) -> Option<(&'a CommandPattern, &'a SourcedRule)> {
+        let part = parts.get(at)?;
+        let own = || {
+            let mut rules = self.list.commands(program(part));
+            rules.find(|(pattern, _)| pattern.allows(&part.argv) && self.covers(pattern, part))
+        };
+        let Some(parent) = parent(parts, at) else { return own() };
+        let through = self.looks_through(parts, parent).then(own).flatten();
+        through.or_else(|| self.rule_around(parts, parent, part))
+    }
+
+    /// The rule for a command that runs a part, if it goes as far as that part: a shell's or a package
+    /// runner's does, a wrapper's only if it names the program.
+    fn rule_around(
         &self,
         parts: &[Part],
-        at: usize,
-        before: &[Option<Option<(&CommandPattern, &'a SourcedRule)>>],
+        outer: usize,
+        part: &Part,
     ) -> Option<(&'a CommandPattern, &'a SourcedRule)> {
-        let part = parts.get(at)?;
-        if let Some(parent) = parent(parts, at)
-            && !self.looks_through(parts, parent)
-        {
-            // What a shell or a package runner is given to run goes with the rule for it.
-            let (pattern, rule) = (*before.get(parent)?)??;
-            let outer = program(parts.get(parent)?);
+        let around = parts.get(outer)?;
+        let name = program(around);
+        let carried = programs::is_wrapper(name) || programs::is_carrier(name);
+        let mut rules = self.list.commands(name);
+        let found = rules.find(|(pattern, _)| {
             let named = pattern.literal_words().iter().skip(1).any(|word| word == program(part));
-            let carried = programs::is_wrapper(outer) || programs::is_carrier(outer);
-            let own = self.list.commands(outer).find(|(own, _)| *own == pattern);
-            return own.filter(|_| named || !carried).map(|(pattern, _)| (pattern, rule));
-        }
-        self.list
-            .commands(program(part))
-            .find(|(pattern, _)| pattern.allows(&part.argv) && self.covers(pattern, part))
+            pattern.allows(&around.argv) && (named || !carried) && self.covers(pattern, around)
+        });
+        found.or_else(|| self.rule_around(parts, parent(parts, outer)?, part))
     }
 
     /// Whether a part is a wrapper in a form that changes nothing, as is all around it.
@@ -177,21 +193,35 @@ impl<'a> Coverage<'a> {
             let fine = effect.kind.is_read()
                 || match effect.cause {
                     Cause::Redirection => self.redirection(effect),
-                    Cause::Setting | Cause::Place | Cause::Expansion => false,
-                    Cause::Option => spelt_out(pattern, part, effect) || self.may_write(&effect.kind),
+                    Cause::Setting => pattern.sets(&part.settings),
+                    Cause::Place | Cause::Expansion => false,
+                    Cause::Option => spelt_out(pattern, part, effect) || self.optional(pattern, part, effect),
                     Cause::Program => self.trusted(pattern, part, effect),
                 };
             if !fine {
                 return false;
             }
         }
-        part.inside && pattern.minds_hosts(&hosts)
+        part.inside && pattern.minds_hosts(&hosts) && self.keeps_to(pattern, part)
+    }
+
+    /// What an option adds, under a rule that does not mention it.
+    fn optional(&self, pattern: &CommandPattern, part: &Part, effect: &Effect) -> bool {
+        match &effect.kind {
+            EffectKind::Execute(_) => programs::is_interpreter(program(part)),
+            EffectKind::Unknown(_)
+            | EffectKind::Privilege
+            | EffectKind::Environment(_)
+            | EffectKind::System => false,
+            _ => self.trusted(pattern, part, effect),
+        }
     }
 
     /// What a program does by itself, under a rule for it.
     fn trusted(&self, pattern: &CommandPattern, part: &Part, effect: &Effect) -> bool {
+        let reads = part.reader || programs::is_quiet(program(part));
         match &effect.kind {
-            _ if part.reader && !pattern.is_exact() => self.may_write(&effect.kind),
+            _ if reads && !pattern.is_exact() && !changes(pattern) => self.may_write(&effect.kind),
             EffectKind::Write(Target::Unknown) | EffectKind::Delete(Target::Unknown) => {
                 // The program writes where it likes, but not where unknown words tell it to.
                 let unknown = |argument: &Argument| {
@@ -205,6 +235,53 @@ impl<'a> Coverage<'a> {
             _ => true,
         }
     }
+
+    /// Whether the words stay with what the rule can have meant: no options that point the program
+    /// elsewhere, no places outside, no other program of the same relative name.
+    fn keeps_to(&self, pattern: &CommandPattern, part: &Part) -> bool {
+        if pattern.is_exact() || part.only_reads() {
+            return !(part.moved && is_relative(part));
+        }
+        let spelt = |word: &str| pattern.literal_words().iter().any(|known| word.starts_with(known.as_str()));
+        let steered = part
+            .argv
+            .iter()
+            .skip(1)
+            .filter_map(Argument::literal)
+            .any(|word| programs::steers(word) && !spelt(word));
+        let opaque = part
+            .effects
+            .iter()
+            .any(|effect| matches!(effect.kind, EffectKind::Execute(_) | EffectKind::Unknown(_)));
+        let cwd = self.policy.directories.first().map_or(Path::new("/"), PathBuf::as_path);
+        let outside = |word: &String| {
+            let place = word.starts_with(['/', '~']) || word.split('/').any(|name| name == "..");
+            let home = word.strip_prefix("~/").map(|below| self.policy.home.join(below));
+            let path = home.unwrap_or_else(|| absolute(cwd, word));
+            place && !path.starts_with("/dev") && !self.policy.holds(&path) && !spelt(word)
+        };
+        let leaves = opaque && words(part).any(|word| outside(&word));
+        let open = pattern.program().is_none() && !pattern.is_any();
+        let unnamed = open && (programs::is_interpreter(program(part)) || programs::is_runner(program(part)));
+        !steered && !leaves && !unnamed && !(part.moved && is_relative(part))
+    }
+}
+
+/// Whether the program is named by a path that starts where the command runs.
+fn is_relative(part: &Part) -> bool {
+    let name = part.argv.first().and_then(Argument::literal).unwrap_or_default();
+    name.contains('/') && !name.starts_with('/')
+}
+
+/// Whether a rule for a program that reads spells out an option with which it changes files or runs code.
+fn changes(pattern: &CommandPattern) -> bool {
+    let words = pattern.literal_words();
+    if !words.iter().any(|word| word.starts_with('-')) {
+        return false;
+    }
+    let text = format!("{} x x", words.join(" "));
+    let analysis = analyze(&text, &Surroundings::new("/", "/"));
+    analysis.unresolved().is_empty() && !analysis.parts().iter().all(Part::only_reads)
 }
 
 fn is_open(stretch: &Stretch) -> bool {

@@ -229,7 +229,10 @@ impl Judge<'_, '_> {
             let reason = format!("{} is a question to a person", request.tool);
             return Some(Decision::new(Behavior::Ask, By::Check(Check::NeedsPerson), reason));
         }
-        let found = checks::sensitive_path(&self.index, request)
+        let found = checks::malformed(request)
+            .or_else(|| checks::sensitive_path(&self.index, request))
+            .or_else(|| checks::sensitive_words(self.policy, &self.index, request))
+            .or_else(|| checks::blind_removal(request))
             .or_else(|| checks::redirection(self.policy, request))
             .or_else(|| checks::exfiltration(&self.index, request))
             .or_else(|| checks::doubtful_url(&self.index, request))?;
@@ -285,6 +288,9 @@ impl Judge<'_, '_> {
                 return Some(self.with_suggestions(Decision::new(Behavior::Ask, By::Tool, reason.clone())));
             }
             Opinion::None | Opinion::Deny(_) => {}
+        }
+        if checks::is_documentation(request) {
+            return Some(Decision::new(Behavior::Allow, By::Tool, "the site only publishes documentation"));
         }
         if let Some(decision) = checks::open_reads(policy, request) {
             return Some(self.with_suggestions(decision));

@@ -1,12 +1,15 @@
 //! All rules of a policy, prepared: a decision costs microseconds whatever their number.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
 
-use gripper_shell::{Argument, Part};
+use gripper_shell::{Analysis, Argument, Cause, Effect, EffectKind, Part, Target};
 use serde_json::Value;
 
 use crate::{
-    CommandUse, PathUse, Policy, Request, RuleList, SourcedRule, Subject, glob,
+    CommandUse, PathUse, Policy, Request, RuleList, Scope, SourcedRule, Subject, glob,
     policy::{IndexKey, rank},
     programs,
     rule::{CommandPattern, Fit, PathSet, Pattern},
@@ -30,6 +33,8 @@ pub(crate) struct List {
     allow: bool,
     /// The rules that count, the strongest last.
     rules: Vec<SourcedRule>,
+    /// Their patterns, where they are about commands, with homes filled in.
+    patterns: Vec<Option<CommandPattern>>,
     /// Rules about commands, by program.
     programs: HashMap<String, Vec<usize>>,
     /// Rules about commands of any program.
@@ -38,6 +43,8 @@ pub(crate) struct List {
     edits: PathSet,
     /// All others.
     others: Vec<usize>,
+    /// Where words that name files start.
+    cwd: PathBuf,
 }
 
 impl Index {
@@ -68,27 +75,35 @@ impl List {
         let mut rules: Vec<SourcedRule> = counted.cloned().collect();
         rules.sort_by(|a, b| rank(b).cmp(&rank(a)));
         let mut programs: HashMap<String, Vec<usize>> = HashMap::new();
-        let (mut anywhere, mut others) = (Vec::new(), Vec::new());
+        let (mut anywhere, mut others, mut patterns) = (Vec::new(), Vec::new(), Vec::new());
+        let home = key.anchors.home.to_string_lossy();
         for (at, sourced) in rules.iter().enumerate() {
-            match &sourced.rule.pattern {
-                Pattern::Command(pattern) => match pattern.program() {
-                    Some(program) => programs.entry(program.to_owned()).or_default().push(at),
-                    None => anywhere.push(at),
-                },
-                Pattern::Path { .. } => {}
-                _ => others.push(at),
+            let Pattern::Command(pattern) = &sourced.rule.pattern else {
+                patterns.push(None);
+                if !matches!(sourced.rule.pattern, Pattern::Path { .. }) {
+                    others.push(at);
+                }
+                continue;
+            };
+            match pattern.program() {
+                Some(program) => programs.entry(program.to_owned()).or_default().push(at),
+                None => anywhere.push(at),
             }
+            patterns.push(Some(pattern.at_home(&home)));
         }
         let paths = |wanted: bool| {
             let chosen =
                 rules.iter().enumerate().filter_map(move |(at, sourced)| match &sourced.rule.pattern {
-                    Pattern::Path { edit, pattern, .. } if *edit == wanted => Some((at, pattern.as_ref())),
+                    Pattern::Path { edit, pattern, .. } if *edit == wanted => {
+                        Some((at, pattern.as_ref(), sourced.source.scope == Scope::User))
+                    }
                     _ => None,
                 });
             PathSet::new(chosen, &key.anchors, allow)
         };
         let (reads, edits) = (paths(false), paths(true));
-        Self { allow, programs, anywhere, reads, edits, others, rules }
+        let cwd = key.anchors.directories.first().cloned().unwrap_or_else(|| PathBuf::from("/"));
+        Self { allow, programs, anywhere, reads, edits, others, rules, patterns, cwd }
     }
 
     fn rule(&self, at: usize) -> Option<&SourcedRule> {
@@ -113,20 +128,22 @@ impl List {
         let named = self.programs.get(program).map(Vec::as_slice).unwrap_or_default();
         let mut numbers: Vec<usize> = named.iter().chain(&self.anywhere).copied().collect();
         numbers.sort_unstable_by(|a, b| b.cmp(a));
-        numbers.into_iter().filter_map(|at| {
-            let sourced = self.rule(at)?;
-            match &sourced.rule.pattern {
-                Pattern::Command(pattern) => Some((pattern, sourced)),
-                _ => None,
-            }
-        })
+        numbers.into_iter().filter_map(|at| Some((self.patterns.get(at)?.as_ref()?, self.rule(at)?)))
+    }
+
+    /// The rule that is the whole line, word for word.
+    pub(crate) fn spells_out(&self, text: &str) -> Option<&SourcedRule> {
+        self.all_commands()
+            .find(|(pattern, rule)| pattern.is_line(rule.rule.text(), text))
+            .map(|(_, rule)| rule)
     }
 
     fn all_commands(&self) -> impl Iterator<Item = (&CommandPattern, &SourcedRule)> {
-        self.rules.iter().rev().filter_map(|sourced| match &sourced.rule.pattern {
-            Pattern::Command(pattern) => Some((pattern, sourced)),
-            _ => None,
-        })
+        self.patterns
+            .iter()
+            .zip(&self.rules)
+            .rev()
+            .filter_map(|(pattern, rule)| Some((pattern.as_ref()?, rule)))
     }
 
     /// The deny or ask rule that strikes a call, if one does, and how surely.
@@ -168,7 +185,13 @@ impl List {
             let emptied = path.write && path.whole_folder;
             emptied.then(|| self.edits.inside(&path.real).or_else(|| self.reads.inside(&path.real))).flatten()
         });
-        found.and_then(|at| self.rule(at)).map(|rule| (Fit::Yes, rule))
+        if let Some(rule) = found.and_then(|at| self.rule(at)) {
+            return Some((Fit::Yes, rule));
+        }
+        let pattern = path.pattern.as_ref().filter(|_| !path.names_only)?;
+        let met =
+            self.reads.met_by(pattern).or_else(|| path.write.then(|| self.edits.met_by(pattern)).flatten());
+        met.and_then(|at| self.rule(at)).map(|rule| (Fit::Maybe, rule))
     }
 
     fn strikes_command(&self, command: &CommandUse) -> Option<(Fit, &SourcedRule)> {
@@ -185,16 +208,55 @@ impl List {
                     Fit::No => {}
                 }
             }
+            if let Some((_, rule)) = self.commands(program(part)).find(|(pattern, _)| pattern.lurks(part)) {
+                maybe = maybe.or(Some((Fit::Maybe, rule)));
+            }
             if part.argv.first().is_some_and(|first| first.literal().is_none()) && maybe.is_none() {
                 maybe = self.all_commands().next().map(|(_, rule)| (Fit::Maybe, rule)).or(maybe);
             }
         }
-        // What could not be followed is searched for the words of rules.
-        let open = !analysis.unresolved().is_empty() || analysis.parts().iter().any(is_given_code);
-        let found = self.all_commands().find(|(pattern, _)| {
-            pattern.strikes_line(&command.text) || (open && pattern.appears_in(&command.text))
+        let written = self.all_commands().find(|(pattern, _)| pattern.strikes_line(&command.text));
+        if let Some((_, rule)) = written {
+            return Some((Fit::Yes, rule));
+        }
+        // What could not be followed, or is given to another program to run, is searched for the
+        // words of rules.
+        let lost = !analysis.unresolved().is_empty();
+        if lost || analysis.parts().iter().any(hands_on) {
+            let found = self.all_commands().find(|(pattern, _)| pattern.appears_in(&command.text));
+            if let Some((_, rule)) = found {
+                return Some((if lost { Fit::Yes } else { Fit::Maybe }, rule));
+            }
+        }
+        maybe.or_else(|| self.perhaps_touches(analysis))
+    }
+
+    /// A rule about files that a command may touch without showing which.
+    fn perhaps_touches(&self, analysis: &Analysis) -> Option<(Fit, &SourcedRule)> {
+        let cwd = self.cwd.as_path();
+        let parts = analysis.parts().iter().filter(|part| !part.only_reads());
+        let found = parts.into_iter().find_map(|part| {
+            let unknown = part.effects.iter().any(|effect| match &effect.kind {
+                EffectKind::Write(Target::Unknown) | EffectKind::Delete(Target::Unknown) => {
+                    part.argv.iter().any(|argument| argument.span == effect.span) || part.moved
+                }
+                _ => false,
+            });
+            let named = || {
+                words(part).find_map(|word| {
+                    let path = absolute(cwd, &word);
+                    self.reads.find(&path, true).or_else(|| self.edits.find(&path, true))
+                })
+            };
+            let copied = || {
+                part.effects.iter().find_map(|effect| match &effect.kind {
+                    EffectKind::Read(Target::Path(path)) => self.reads.inside(Path::new(path)),
+                    _ => None,
+                })
+            };
+            unknown.then(|| self.edits.any()).flatten().or_else(named).or_else(copied)
         });
-        found.map(|(_, rule)| (Fit::Yes, rule)).or(maybe)
+        found.and_then(|at| self.rule(at)).map(|rule| (Fit::Maybe, rule))
     }
 
     /// The allow rule for a call that has no command and no path.
@@ -205,12 +267,17 @@ impl List {
 
     /// The allow rule that covers a path, as written and as it resolves.
     pub(crate) fn allows_path(&self, path: &PathUse) -> Option<&SourcedRule> {
-        if path.pattern.is_some() || !self.allow {
+        if !self.allow {
             return None;
         }
+        // What a pattern stands for lies in its folder; a rule must cover whatever is in there.
+        let any = |folder: &Path| match path.pattern {
+            Some(_) => folder.join("any file"),
+            None => folder.to_owned(),
+        };
         let both = |set: &PathSet| {
-            set.find(&path.real, false)?;
-            set.find(&path.written, false)
+            set.find(&any(&path.real), false)?;
+            set.find(&any(&path.written), false)
         };
         // Who may change a file may read it.
         let found = both(&self.edits).or_else(|| (!path.write).then(|| both(&self.reads)).flatten());
@@ -286,9 +353,38 @@ fn scalar(given: &Value, wanted: &str) -> bool {
     }
 }
 
-/// Whether an interpreter gets its program as an argument.
-fn is_given_code(part: &Part) -> bool {
-    let code =
-        |argument: &Argument| argument.literal().is_none_or(|word| word.contains([' ', '(', ';', '\n']));
-    programs::is_interpreter(program(part)) && part.argv.iter().skip(1).any(code)
+/// Whether a part runs something that it is given as text, or that was not looked at.
+fn hands_on(part: &Part) -> bool {
+    let name = program(part);
+    let option = |effect: &Effect| {
+        effect.cause == Cause::Option
+            && matches!(effect.kind, EffectKind::Execute(_) | EffectKind::Unknown(_))
+    };
+    programs::is_interpreter(name)
+        || (programs::is_runner(name) && !programs::is_wrapper(name))
+        || part.argv.first().is_some_and(|first| first.literal().is_none())
+        || part.effects.iter().any(option)
+}
+
+/// The words of a part that may name files, taken apart at the signs that stand before a name.
+pub(crate) fn words(part: &Part) -> impl Iterator<Item = String> {
+    let code = programs::is_interpreter(program(part));
+    part.argv.iter().skip(1).filter_map(Argument::literal).flat_map(move |word| {
+        let apart = move |c: char| {
+            matches!(c, '=' | '@' | ',' | ':')
+                || (code && !(c.is_alphanumeric() || matches!(c, '.' | '/' | '_' | '-' | '~')))
+        };
+        let whole = !word.contains(char::is_whitespace);
+        let pieces: Vec<String> = word
+            .split(apart)
+            .filter(|piece| (whole || code) && !piece.is_empty() && !piece.starts_with('-'))
+            .map(str::to_owned)
+            .collect();
+        pieces
+    })
+}
+
+/// Absolute, by spelling alone.
+pub(crate) fn absolute(cwd: &Path, word: &str) -> PathBuf {
+    PathBuf::from(crate::command::tidy(&cwd.to_string_lossy(), word))
 }

@@ -4,6 +4,8 @@ use crate::glob::{self, Token};
 
 /// How many letters a pattern must spell out before it is taken to aim at something.
 const FEWEST_LETTERS: usize = 3;
+/// Deeper paths are not compared; they count as meeting.
+const MOST_PARTS: usize = 24;
 
 /// Whether `pattern`, an absolute path with wildcards, aims at what one of `secrets` names.
 pub(crate) fn reaches(pattern: &str, secrets: &[String]) -> bool {
@@ -18,6 +20,35 @@ pub(crate) fn reaches(pattern: &str, secrets: &[String]) -> bool {
             (!anchored || at == 0) && secret.iter().zip(run).all(|(secret, part)| aims(part, secret))
         })
     })
+}
+
+/// Whether a path with wildcards and a rule, both absolute, can mean the same file. A rule about a
+/// folder is about all that is in it.
+pub(crate) fn meet(pattern: &str, rule: &str) -> bool {
+    let split = |text: &str| -> Vec<String> {
+        text.split('/').filter(|part| !part.is_empty()).map(|part| part.replace('\\', "")).collect()
+    };
+    let (pattern, rule) = (split(pattern), split(rule));
+    pattern.len().max(rule.len()) > MOST_PARTS || parts_meet(&pattern, &rule)
+}
+
+fn parts_meet(pattern: &[String], rule: &[String]) -> bool {
+    match (pattern.split_first(), rule.split_first()) {
+        (_, None) => true,
+        (_, Some((first, rest))) if first == "**" => {
+            parts_meet(pattern, rest)
+                || pattern.split_first().is_some_and(|(_, below)| parts_meet(below, rule))
+        }
+        (Some((first, below)), Some(_)) if first == "**" => {
+            parts_meet(below, rule) || rule.split_first().is_some_and(|(_, rest)| parts_meet(pattern, rest))
+        }
+        (None, Some(_)) => false,
+        (Some((name, below)), Some((wanted, rest))) => {
+            // A wildcard in front passes hidden files by.
+            let hidden = wanted.starts_with('.') && name.starts_with(['*', '?', '[']);
+            !hidden && meets(name, wanted) && parts_meet(below, rest)
+        }
+    }
 }
 
 /// Whether one name with wildcards aims at another.

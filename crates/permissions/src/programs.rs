@@ -14,6 +14,9 @@ pub(crate) struct Programs {
     wrappers: Vec<String>,
     carriers: Vec<String>,
     file_commands: Vec<String>,
+    quiet: Vec<String>,
+    steering_options: Vec<String>,
+    steering_words: Vec<String>,
     words: BTreeMap<String, usize>,
 }
 
@@ -45,9 +48,22 @@ pub(crate) fn is_carrier(name: &str) -> bool {
     among(&PROGRAMS.carriers, name)
 }
 
+/// Passes for a reader, but writes its second operand.
+pub(crate) fn is_quiet(name: &str) -> bool {
+    among(&PROGRAMS.quiet, name)
+}
+
 /// Changes files and nothing else.
 pub(crate) fn is_file_command(name: &str) -> bool {
     among(&PROGRAMS.file_commands, name)
+}
+
+/// Points a program at other code or another place.
+pub(crate) fn steers(word: &str) -> bool {
+    let name = word.split('=').next().unwrap_or(word);
+    let value = word.trim_start_matches("-o").trim_start();
+    among(&PROGRAMS.steering_options, name)
+        || PROGRAMS.steering_words.iter().any(|known| value.starts_with(known))
 }
 
 /// How many words of a command make a rule, if the table knows.
@@ -66,7 +82,13 @@ mod tests {
         assert_eq!(super::words(&["npm", "test"]), Some(2));
         let table: Result<super::Programs, _> = toml::from_str(super::TABLE);
         let table = table.unwrap();
-        for list in [&table.interpreters, &table.wrappers, &table.carriers, &table.file_commands] {
+        for list in [
+            &table.interpreters,
+            &table.wrappers,
+            &table.carriers,
+            &table.file_commands,
+            &table.steering_options,
+        ] {
             assert!(list.is_sorted());
         }
     }

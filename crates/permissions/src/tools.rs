@@ -35,6 +35,15 @@ pub struct KnownTool {
     /// The part of the input that is compared with the specifier.
     #[serde(default)]
     pub input: String,
+    /// The part that says where in a folder to look.
+    #[serde(default)]
+    pub within: Option<String>,
+    /// It talks to a person.
+    #[serde(default)]
+    pub person: bool,
+    /// It changes nothing outside the session.
+    #[serde(default)]
+    pub session: bool,
 }
 
 static KNOWN: LazyLock<BTreeMap<String, KnownTool>> =

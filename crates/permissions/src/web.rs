@@ -1,14 +1,24 @@
 //! What a URL leads to, judged by its text alone. Names are looked up later, and every address
 //! and every redirect is then judged again by the same functions.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    sync::LazyLock,
+};
 
 use url::{Host, Url};
+
+use crate::rule::DomainPattern;
+
+const TABLE: &str = include_str!("../data/web.toml");
 
 /// Ports that serve web pages.
 const WEB_PORTS: [u16; 6] = [80, 443, 8000, 8008, 8080, 8443];
 /// Endings that stay inside the machine or its network.
 const LOCAL_ENDINGS: [&str; 7] = ["localhost", "local", "internal", "intranet", "lan", "home", "corp"];
+/// Public names that lead to this machine.
+const LOOPBACK_NAMES: [&str; 4] = ["lacolhost.com", "localtest.me", "lvh.me", "vcap.me"];
 /// Longer ones are no honest requests.
 const LONGEST: usize = 8192;
 
@@ -35,6 +45,16 @@ pub enum Site {
     Refused(String),
 }
 
+static PREAPPROVED: LazyLock<Vec<DomainPattern>> = LazyLock::new(|| {
+    let table: BTreeMap<String, Vec<String>> = toml::from_str(TABLE).unwrap_or_default();
+    table.values().flatten().filter_map(|name| DomainPattern::parse(name)).collect()
+});
+
+/// Whether a host only publishes documentation.
+pub fn is_preapproved(host: &str) -> bool {
+    PREAPPROVED.iter().any(|known| known.fits(host))
+}
+
 /// How far an address reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
@@ -58,6 +78,8 @@ pub fn site(text: &str) -> Site {
             "the URL holds blanks, control characters or backslashes: write them as %20 and so on",
         );
     }
+    let behind = text.split_once("://").map_or("", |(_, behind)| behind);
+    let authority = behind.split(['/', '?', '#']).next().unwrap_or_default();
     let url = match Url::parse(text) {
         Ok(url) => url,
         Err(error) => return Site::Refused(format!("that is no URL: {error}")),
@@ -65,8 +87,9 @@ pub fn site(text: &str) -> Site {
     if !matches!(url.scheme(), "http" | "https") {
         return Site::Refused(format!("{}: is not fetched, only http: and https: are", url.scheme()));
     }
-    let authority = text.split_once("//").map_or("", |(_, behind)| behind);
-    let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
+    if authority.is_empty() {
+        return refused("the URL has no host");
+    }
     if authority.contains('@') {
         return refused("the URL carries a user name or password: leave it out");
     }
@@ -76,13 +99,17 @@ pub fn site(text: &str) -> Site {
     let (host, why) = match url.host() {
         None => return refused("the URL has no host"),
         Some(Host::Domain(name)) => {
-            let name = name.trim_end_matches('.').to_ascii_lowercase();
+            let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
             let odd = |label: &str| {
                 label.is_empty()
                     || !label.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
             };
             if name.split('.').any(odd) {
                 return refused("the host is not a name that can be looked up");
+            }
+            if !authority.is_ascii() {
+                let why = format!("the host is written with letters that may deceive; it is {name}");
+                return Site::Doubtful { host: name, why, local: false };
             }
             let why = doubt(&name);
             (name, why)
@@ -119,7 +146,8 @@ fn judged(address: IpAddr) -> Result<Option<String>, Site> {
 /// Why a name needs a yes of its own.
 fn doubt(name: &str) -> Option<String> {
     let last = name.rsplit('.').next().unwrap_or(name);
-    if !name.contains('.') || LOCAL_ENDINGS.contains(&last) {
+    let known = LOOPBACK_NAMES.iter().any(|known| name == *known || name.ends_with(&format!(".{known}")));
+    if !name.contains('.') || LOCAL_ENDINGS.contains(&last) || known {
         return Some(format!("{name} is a name of this machine or its network"));
     }
     let numbers: Vec<&str> = name.split(['.', '-']).collect();
@@ -132,6 +160,12 @@ fn doubt(name: &str) -> Option<String> {
         let hidden = reach(IpAddr::V4(address)) != Reach::Public;
         hidden.then(|| format!("{name} looks like a name for {address}"))
     })
+}
+
+/// Where a redirect from one URL leads, which may be written relative to it.
+pub fn redirected(from: &str, to: &str) -> String {
+    let next = Url::parse(from).ok().and_then(|from| from.join(to).ok());
+    next.map_or_else(|| to.to_owned(), |next| next.to_string())
 }
 
 /// How far an address reaches. Also for the answers of name servers.

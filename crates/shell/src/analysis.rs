@@ -93,6 +93,10 @@ pub struct Part {
     pub reader: bool,
     /// It runs inside the working directories.
     pub inside: bool,
+    /// It runs in another folder than the line began in, or perhaps does.
+    pub moved: bool,
+    /// The variables set for it, as `NAME=value`.
+    pub settings: Vec<String>,
     /// How it came to be run.
     pub via: Via,
     /// How deep it is nested.

@@ -51,7 +51,7 @@ pub use risk::{Phase, Risk, RiskKind, Severity};
 pub use span::Span;
 pub use surroundings::Surroundings;
 pub use value::{Argument, Origin, Stretch, Text};
-pub use walk::bare_program;
+pub use walk::{bare_program, is_setting};
 
 /// The longest text that is analysed; beyond it everything is unresolved.
 pub const LONGEST: usize = 64 * 1024;
@@ -66,7 +66,11 @@ pub fn analyze(text: &str, surroundings: &Surroundings<'_>) -> Analysis {
 /// The words of a command in one spelling, by the model of its program: for comparing a rule
 /// with a command. Unknown programs keep their words as operands.
 pub fn normal(words: &[&str]) -> Normal {
-    let arguments: Vec<Argument> = words.iter().map(|word| Argument::known(word, Span::default())).collect();
+    let arguments: Vec<Argument> = words
+        .iter()
+        .skip_while(|word| walk::is_setting(word))
+        .map(|word| Argument::known(word, Span::default()))
+        .collect();
     let Some((name, rest)) = arguments.split_first() else { return Normal::default() };
     let bare = name.text.prefix().rsplit('/').next().unwrap_or_default();
     match model::find(bare) {

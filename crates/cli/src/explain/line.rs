@@ -2,15 +2,14 @@
 
 use std::{
     collections::BTreeMap,
-    net::IpAddr,
     path::{Path, PathBuf},
 };
 
 use gripper_runtime::{
     Place,
     permissions::{
-        Behavior, By, Check, CommandPlace, Decision, Flags, Policy, Request, Rule, RuleList, Scope, Source,
-        decide,
+        Behavior, By, Check, CommandPlace, Decision, Flags, Opinion, Policy, Request, Rule, RuleList, Scope,
+        Source, decide,
         web::{self, Reach},
     },
 };
@@ -20,6 +19,8 @@ use serde_json::{Value, json};
 /// The surroundings that lines are judged in unless they say otherwise.
 const HOME: &str = "/home/dev";
 const PROJECT: &str = "/home/dev/project";
+/// More hops than this are not followed.
+const MOST_REDIRECTS: usize = 10;
 
 /// One line of a batch.
 #[derive(Debug, Default, Deserialize)]
@@ -49,8 +50,8 @@ struct Page {
     url: Option<String>,
     allowed_domains: Vec<String>,
     redirects_to: Vec<String>,
-    dns: BTreeMap<String, Vec<IpAddr>>,
-    dns_second: BTreeMap<String, Vec<IpAddr>>,
+    dns: BTreeMap<String, Vec<String>>,
+    dns_second: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -98,8 +99,14 @@ impl Line {
         let real = |path: &str| follow(Path::new(path), &links);
         let cwd = policy.directories.first().map(|cwd| cwd.to_string_lossy().into_owned());
         let place = CommandPlace { cwd: cwd.as_deref().unwrap_or(PROJECT), home: HOME, real: &real };
-        let request = Request::from_input(tool, &input, &policy, place)
-            .ok_or_else(|| format!("the input has not what {tool} is about"))?;
+        let missing = || Request {
+            opinion: Opinion::Ask {
+                reason: format!("the input lacks what {tool} is about").into(),
+                firm: true,
+            },
+            ..Request::new(tool)
+        };
+        let request = Request::from_input(tool, &input, &policy, place).unwrap_or_else(missing);
         Ok(decide(&policy, &request))
     }
 
@@ -145,12 +152,15 @@ impl Page {
     /// The page and every hop behind it, with the addresses that names would lead to.
     fn judge(&self, url: &str, policy: &Policy) -> Decision {
         let mut last = self.hop(url, policy);
+        let mut at = url.to_owned();
         for next in &self.redirects_to {
+            at = web::redirected(&at, next);
             if last.behavior == Behavior::Allow {
-                last = self.hop(next, policy);
+                last = self.hop(&at, policy);
             }
         }
-        last
+        let endless = self.redirects_to.len() > MOST_REDIRECTS && last.behavior == Behavior::Allow;
+        if endless { refused(last, "there are too many redirects".to_owned()) } else { last }
     }
 
     fn hop(&self, url: &str, policy: &Policy) -> Decision {
@@ -160,17 +170,20 @@ impl Page {
         let request = Request::from_input("WebFetch", &input, policy, place);
         let decision = decide(policy, &request.unwrap_or_else(|| Request::new("WebFetch")));
         let answers = self.dns.values().chain(self.dns_second.values()).flatten();
-        let bad = answers.into_iter().find(|address| web::reach(**address) != Reach::Public);
+        let public =
+            |address: &str| address.parse().is_ok_and(|address| web::reach(address) == Reach::Public);
+        let bad = answers.into_iter().find(|address| !public(address));
         match bad {
-            Some(address) if decision.behavior == Behavior::Allow => Decision {
-                behavior: Behavior::Deny,
-                by: By::Check(Check::BadUrl),
-                reason: format!("the name leads to {address}, which is not on the open web").into(),
-                ..decision
-            },
+            Some(address) if decision.behavior == Behavior::Allow => {
+                refused(decision, format!("the name leads to {address}, which is not on the open web"))
+            }
             _ => decision,
         }
     }
+}
+
+fn refused(decision: Decision, why: String) -> Decision {
+    Decision { behavior: Behavior::Deny, by: By::Check(Check::BadUrl), reason: why.into(), ..decision }
 }
 
 fn absolute(base: &Path, path: &str) -> PathBuf {

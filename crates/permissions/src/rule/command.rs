@@ -2,6 +2,7 @@
 
 use gripper_shell::{Argument, Normal, Part, Stretch};
 
+use super::DomainPattern;
 use crate::glob;
 
 /// The specifier of a rule such as `Bash(git push *)`.
@@ -76,11 +77,35 @@ impl CommandPattern {
         self.words.is_empty() && self.end == End::Exact
     }
 
+    /// The same with `~` and `$HOME` as the person's home, the way the shell passes them on.
+    pub(crate) fn at_home(&self, home: &str) -> Self {
+        let expand = |word: &String| {
+            let below = ["~", "$HOME", "${HOME}"].iter().find_map(|name| word.strip_prefix(name));
+            match below.filter(|below| below.is_empty() || below.starts_with('/')) {
+                Some(below) => format!("{home}{below}"),
+                None => word.clone(),
+            }
+        };
+        Self { words: self.words.iter().map(expand).collect(), ..self.clone() }
+    }
+
     /// The program it is about, when that is spelt out.
     pub(crate) fn program(&self) -> Option<&str> {
-        let first = self.words.first().filter(|first| !first.is_empty() && !first.contains('*'))?;
-        let whole = self.words.len() > 1 || self.end != End::Anything;
+        let settings = self.settings();
+        let first = self.words.get(settings).filter(|first| !first.is_empty() && !first.contains('*'))?;
+        let whole = self.words.len() > settings + 1 || self.end != End::Anything;
         (whole && self.line.is_none()).then(|| first.rsplit('/').next().unwrap_or(first))
+    }
+
+    /// How many words set variables for the command.
+    fn settings(&self) -> usize {
+        self.words.iter().take_while(|word| gripper_shell::is_setting(word)).count()
+    }
+
+    /// Whether it spells out exactly these variables.
+    pub(crate) fn sets(&self, settings: &[String]) -> bool {
+        let count = self.settings();
+        count > 0 && self.words.get(..count) == Some(settings)
     }
 
     /// The words before the first wildcard.
@@ -102,8 +127,10 @@ impl CommandPattern {
 
     /// Whether the hosts it names are among `hosts`, all of them. A rule without hosts minds none.
     pub(crate) fn minds_hosts(&self, hosts: &[&str]) -> bool {
-        let named: Vec<String> = self.words.iter().filter_map(|word| host(word)).collect();
-        named.is_empty() || hosts.iter().all(|host| named.iter().any(|named| named == host))
+        let urls = || self.words.iter().filter(|word| word.contains("://"));
+        let named: Vec<DomainPattern> = urls().filter_map(|word| host(word)).collect();
+        let small = |host: &str| host.to_ascii_lowercase();
+        urls().next().is_none() || hosts.iter().all(|host| named.iter().any(|named| named.fits(&small(host))))
     }
 
     /// Whether an allow rule covers the words. A wildcard inside a word stays inside it, and does
@@ -117,32 +144,33 @@ impl CommandPattern {
         let bare = gripper_shell::bare_program(program);
         let mut words: Vec<Option<&str>> = vec![Some(bare)];
         words.extend(rest.iter().map(Argument::literal));
-        self.fits_words(&words)
+        let pattern = self.words.get(self.settings()..).unwrap_or_default();
+        self.fits_words(pattern, &words)
             || (bare != program && {
                 words[0] = Some(program);
-                self.fits_words(&words)
+                self.fits_words(pattern, &words)
             })
     }
 
     /// Word by word, the way globs are matched letter by letter: a lone `*` takes one word or more.
-    fn fits_words(&self, words: &[Option<&str>]) -> bool {
+    fn fits_words(&self, pattern: &[String], words: &[Option<&str>]) -> bool {
         let (mut at, mut word) = (0, 0);
         let mut star: Option<(usize, usize)> = None;
         loop {
-            let done = at == self.words.len();
+            let done = at == pattern.len();
             if done && (self.end != End::Exact || word == words.len()) {
                 return true;
             }
-            let lone = self.words.get(at).is_some_and(|pattern| pattern == "*");
+            let lone = pattern.get(at).is_some_and(|pattern| pattern == "*");
             if lone && word < words.len() {
                 star = Some((at, word + 1));
                 (at, word) = (at + 1, word + 1);
                 continue;
             }
-            let last = at + 1 == self.words.len() && self.end == End::Anything;
+            let last = at + 1 == pattern.len() && self.end == End::Anything;
             let fits = !done
                 && words.get(word).is_some_and(|text| {
-                    self.words.get(at).is_some_and(|pattern| fits_word(pattern, *text, last))
+                    pattern.get(at).is_some_and(|pattern| fits_word(pattern, *text, last))
                 });
             if fits {
                 (at, word) = (at + 1, word + 1);
@@ -170,6 +198,7 @@ impl CommandPattern {
         let mut best = self.in_any_order(&part.normal, &part.argv);
         let open = rest.iter().any(|argument| argument.literal().is_none());
         let (mut sure, mut perhaps) = (String::new(), String::new());
+        let before = part.settings.join("\u{1f}");
         for argument in rest {
             spell(argument, &mut sure, &mut perhaps);
         }
@@ -177,8 +206,11 @@ impl CommandPattern {
             let patterns = self.patterns();
             let fits = |pattern: &String| glob::matches(pattern, &format!("{name}{sure}"));
             let meets = |pattern: &String| glob::meets(pattern, &format!("{}{perhaps}", glob::escape(name)));
+            let with = |pattern: &String| {
+                !before.is_empty() && glob::matches(pattern, &format!("{before}{GAP}{name}{sure}"))
+            };
             best = best.max(match () {
-                () if patterns.iter().any(fits) => Fit::Yes,
+                () if patterns.iter().any(|pattern| fits(pattern) || with(pattern)) => Fit::Yes,
                 () if open && patterns.iter().any(meets) => Fit::Maybe,
                 () => Fit::No,
             });
@@ -191,6 +223,19 @@ impl CommandPattern {
         let narrow = other.words.join("\u{1f}");
         let ends = other.end == End::Exact || self.end != End::Exact;
         self.is_any() || (ends && self.patterns().iter().any(|wide| glob::matches(wide, &narrow)))
+    }
+
+    /// Whether its words stand in a part in their order, with options between them of which nobody
+    /// knows whether they take a value.
+    pub(crate) fn lurks(&self, part: &Part) -> bool {
+        let literal = self.literal_words();
+        let option = part.argv.get(1).is_some_and(|first| first.text.prefix().starts_with(['-', '+']));
+        let mut wanted = literal.iter().skip(1).filter(|word| !word.starts_with('-')).peekable();
+        if !option || wanted.peek().is_none() {
+            return false;
+        }
+        let mut given = part.argv.iter().skip(1).map(Argument::shown);
+        wanted.all(|wanted| given.any(|given| given == *wanted))
     }
 
     /// Patterns for texts whose words are separated by gaps.
@@ -210,9 +255,12 @@ impl CommandPattern {
             return Fit::No;
         }
         let has = |wanted: &String| {
-            part.options
-                .iter()
-                .any(|option| glob::matches(wanted, option) || glob::matches(&format!("{wanted}=*"), option))
+            part.options.iter().any(|option| {
+                // A long option may be cut short.
+                let short =
+                    option.len() > 4 && option.starts_with("--") && wanted.starts_with(option.as_str());
+                short || glob::matches(wanted, option) || glob::matches(&format!("{wanted}=*"), option)
+            })
         };
         if !rule.options.iter().all(has) {
             return Fit::No;
@@ -264,17 +312,24 @@ impl CommandPattern {
         })
     }
 
-    /// How a rule with operators fits the whole line.
+    /// Whether a rule with operators fits the line, or commands within it.
     pub(crate) fn strikes_line(&self, text: &str) -> bool {
-        let open = if self.end == End::Exact { "" } else { "*" };
-        self.line.as_ref().is_some_and(|line| glob::matches(&format!("{line}{open}"), &squeeze(text)))
+        self.line.as_ref().is_some_and(|line| glob::matches(&format!("*{line}*"), &squeeze(text)))
+    }
+
+    /// Whether the rule is the line, word for word: the person meant just this.
+    pub(crate) fn is_line(&self, rule: &str, text: &str) -> bool {
+        let inner = rule.split_once('(').and_then(|(_, inner)| inner.strip_suffix(')'));
+        inner
+            .is_some_and(|inner| !inner.contains('*') && inner.split_whitespace().eq(text.split_whitespace()))
     }
 }
 
 fn fits_word(pattern: &str, text: Option<&str>, open: bool) -> bool {
     let Some(text) = text else { return pattern == "*" };
     // `scripts/*.py` must not reach `scripts/../x.py`.
-    let climbs = pattern.contains("/*") && text.split('/').any(|part| part == "..");
+    let folder = pattern.contains("/*") || (open && pattern.ends_with('/'));
+    let climbs = folder && text.split('/').any(|part| part == "..");
     !climbs && if open { glob::matches(&format!("{pattern}*"), text) } else { glob::matches(pattern, text) }
 }
 
@@ -349,13 +404,25 @@ fn has_operator(text: &str) -> bool {
     bare.contains(['|', ';', '&', '>', '<', '`', '\n']) || bare.contains("$(")
 }
 
+/// One blank between words, none around operators.
 fn squeeze(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let mut squeezed = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for operator in ["|", ";", "&", "<", ">"] {
+        squeezed =
+            squeezed.replace(&format!(" {operator}"), operator).replace(&format!("{operator} "), operator);
+    }
+    squeezed
 }
 
-/// The host of a URL in a rule, as far as it is spelt out.
-fn host(word: &str) -> Option<String> {
+/// The hosts that a URL in a rule means.
+fn host(word: &str) -> Option<DomainPattern> {
     let (_, behind) = word.split_once("://")?;
-    let host = behind.split(['/', '?', '#', '*', ':']).next()?;
-    Some(host.rsplit('@').next().unwrap_or(host).to_ascii_lowercase()).filter(|host| !host.is_empty())
+    let host = behind.split(['/', '?', '#', ':']).next()?;
+    let host = host.rsplit('@').next().unwrap_or(host);
+    // `example.com*` means that host; only a whole label can be left open.
+    let host = host.strip_prefix("*.").map_or_else(
+        || host.split('*').next().unwrap_or_default().to_owned(),
+        |below| format!("*.{}", below.split('*').next().unwrap_or_default()),
+    );
+    DomainPattern::parse(host.trim_end_matches('.'))
 }

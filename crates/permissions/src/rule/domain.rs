@@ -19,6 +19,10 @@ impl DomainPattern {
             Some(name) => (name, true),
             None => (text.as_str(), false),
         };
+        // Hosts are compared in the form that is looked up.
+        let looked_up =
+            if name.is_ascii() { None } else { url::Host::parse(name).ok().map(|host| host.to_string()) };
+        let name = looked_up.as_deref().unwrap_or(name);
         let address = name.starts_with('[') && name.ends_with(']');
         let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
         let sound = |label: &str| !label.is_empty() && label.chars().all(plain);

@@ -19,6 +19,14 @@ use crate::{
     tools::{self, Kind},
 };
 
+/// Inputs of command tools besides the command, which rules can name.
+const COMMAND_INPUTS: [&str; 5] = [
+    "dangerouslyDisableSandbox",
+    "dangerously_disable_sandbox",
+    "description",
+    "run_in_background",
+    "timeout",
+];
 /// Longer rules are refused: nobody means them.
 const LONGEST: usize = 4096;
 
@@ -147,14 +155,24 @@ impl Pattern {
             return Err(meaningless("the brackets are empty: leave them out, or say what the rule is about"));
         }
         Ok(match (kind, specifier) {
-            (Kind::Command, specifier) => Pattern::Command(CommandPattern::parse(specifier.unwrap_or("*"))),
+            (Kind::Command, specifier) => {
+                // `run_in_background:true` is an input, `npm:run` would be a strange program.
+                let input = specifier.filter(|specifier| {
+                    let name = specifier.split(':').next().unwrap_or_default();
+                    specifier.contains(':') && COMMAND_INPUTS.contains(&name)
+                });
+                match input.and_then(|specifier| Self::param(text, name, specifier).ok()) {
+                    Some(param) => param,
+                    None => Pattern::Command(CommandPattern::parse(specifier.unwrap_or("*"))),
+                }
+            }
             (Kind::Read | Kind::Edit, specifier) => {
                 if specifier.is_some_and(|specifier| specifier.starts_with('!')) {
                     return Err(meaningless(
                         "a rule has no exceptions: write what it is about, without the !",
                     ));
                 }
-                let pattern = specifier.filter(|specifier| *specifier != "**").map(PathPattern::new);
+                let pattern = specifier.map(PathPattern::new);
                 let misnamed = !matches!(name, "Read" | "Edit");
                 if misnamed && pattern.is_none() {
                     return Ok(Pattern::Tool(name.to_owned()));
@@ -208,7 +226,8 @@ impl Pattern {
         }
         let (server, tool) = match behind.split_once("__") {
             None => (behind, None),
-            Some((server, "" | "*")) => (server, None),
+            Some((_, "")) => return Err(RuleError::BadName(format!("mcp__{behind}"))),
+            Some((server, "*")) => (server, None),
             Some((server, tool)) => (server, Some(tool.to_owned())),
         };
         Ok(Pattern::Mcp { server: server.to_owned(), tool })

@@ -46,7 +46,8 @@ impl PathPattern {
 
     /// The pattern as lines of a `.gitignore` file in `/`. A mere name means that name anywhere
     /// for rules that forbid, and only below the working directories for rules that allow.
-    pub(crate) fn lines(&self, anchors: &Anchors, allow: bool) -> Vec<String> {
+    /// `own` says whether the rule is the person's own, whose `/` is their home.
+    pub(crate) fn lines(&self, anchors: &Anchors, allow: bool, own: bool) -> Vec<String> {
         if self.is_bare() {
             let name = &self.text;
             return if allow {
@@ -62,11 +63,26 @@ impl PathPattern {
         } else if let Some(rest) = self.text.strip_prefix("~/") {
             (&anchors.home, rest)
         } else if let Some(rest) = self.text.strip_prefix('/') {
-            (&anchors.root, rest)
+            (if own { &anchors.home } else { &anchors.root }, rest)
         } else {
             (anchors.directories.first().map_or(Path::new("/"), PathBuf::as_path), self.text.as_str())
         };
-        vec![join(&spelt(base), rest)]
+        let line = join(&spelt(base), rest);
+        let mut lines = Vec::new();
+        // Who means all that is in a folder means the folder: searching it is reading what it holds.
+        if let Some(folder) = line.strip_suffix("/**").or(line.strip_suffix("/*")).filter(|_| !allow)
+            && !folder.ends_with("**")
+            && !folder.is_empty()
+        {
+            lines.push(folder.to_owned());
+        }
+        // One slash where two were meant is the commonest slip, and a slip must not open a door.
+        let slip = |folder: &Path| folder != Path::new("/") && Path::new(&self.text).starts_with(folder);
+        if !allow && !self.text.starts_with("//") && (slip(&anchors.root) || slip(&anchors.home)) {
+            lines.push(join("", &self.text));
+        }
+        lines.push(line);
+        lines
     }
 }
 
@@ -109,6 +125,8 @@ pub(crate) struct PathSet {
     whole: Option<usize>,
     /// Files that are named without wildcards.
     literal: HashMap<PathBuf, usize>,
+    /// Mere names without wildcards.
+    named: HashMap<String, usize>,
     /// The patterns as they are, to be compared with the patterns of commands.
     lines: Vec<(usize, String)>,
     /// A pattern could not be prepared: the set fits everything it is asked about.
@@ -118,21 +136,30 @@ pub(crate) struct PathSet {
 impl PathSet {
     /// Prepares rules, each with its number, the strongest last.
     pub(crate) fn new<'r>(
-        rules: impl Iterator<Item = (usize, Option<&'r PathPattern>)>,
+        rules: impl Iterator<Item = (usize, Option<&'r PathPattern>, bool)>,
         anchors: &Anchors,
         allow: bool,
     ) -> Self {
-        let mut set =
-            Self { rules: None, whole: None, literal: HashMap::new(), lines: Vec::new(), broken: None };
+        let mut set = Self {
+            rules: None,
+            whole: None,
+            literal: HashMap::new(),
+            named: HashMap::new(),
+            lines: Vec::new(),
+            broken: None,
+        };
         let mut builder = GitignoreBuilder::new("/");
         // The answer is only unreadable rules if this fails, and those count as fitting.
         let _ = builder.case_insensitive(anchors.fold_case);
-        for (number, pattern) in rules {
+        for (number, pattern, own) in rules {
             let Some(pattern) = pattern else {
                 set.whole = Some(number);
                 continue;
             };
-            for line in pattern.lines(anchors, allow) {
+            if pattern.is_bare() && pattern.is_literal() {
+                set.named.insert(pattern.text.clone(), number);
+            }
+            for line in pattern.lines(anchors, allow, own) {
                 // The number travels as the file that the line came from.
                 let from = PathBuf::from(number.to_string());
                 if builder.add_line(Some(from), &line).is_err() && !allow {
@@ -177,7 +204,8 @@ impl PathSet {
 
     /// The rule that names exactly this path.
     pub(crate) fn names(&self, path: &Path) -> Option<usize> {
-        self.literal.get(path).copied()
+        let name = || path.file_name().and_then(|name| self.named.get(&*name.to_string_lossy()));
+        self.literal.get(path).or_else(name).copied().filter(|_| self.find(path, false).is_some())
     }
 
     /// The rule that a pattern of a command aims at.
@@ -187,6 +215,17 @@ impl PathSet {
             patterns::reaches(pattern, std::slice::from_ref(&line))
         });
         found.map(|(number, _)| *number).or(self.broken).or(self.whole)
+    }
+
+    /// A rule that something which a pattern of a command stands for may fall under.
+    pub(crate) fn met_by(&self, pattern: &str) -> Option<usize> {
+        let found = self.lines.iter().find(|(_, line)| patterns::meet(pattern, line));
+        found.map(|(number, _)| *number)
+    }
+
+    /// Any rule at all.
+    pub(crate) fn any(&self) -> Option<usize> {
+        self.broken.or(self.whole).or_else(|| self.lines.first().map(|(number, _)| *number))
     }
 
     /// The rule about something inside a folder that would go as a whole.

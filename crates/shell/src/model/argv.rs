@@ -115,12 +115,28 @@ impl<'m> Reading<'m> {
             normal.options.push(word);
             normal.options.extend(given.command.iter().map(Argument::shown));
         }
-        normal.operands.extend(self.operands.iter().map(Argument::shown));
+        let opaque = self.model().is_some_and(|model| model.entry.conduct.opaque);
+        for operand in &self.operands {
+            let shown = operand.shown();
+            match shown.strip_prefix('-') {
+                // Nothing is known of the options: letters behind one dash may each be one.
+                Some(letters) if opaque && !letters.is_empty() && !letters.starts_with('-') => {
+                    normal.options.extend(letters.chars().map(|letter| format!("-{letter}")));
+                    normal.options.push(shown);
+                }
+                Some(_) if opaque => normal.options.push(shown),
+                _ => normal.operands.push(shown),
+            }
+        }
         normal
     }
 
     /// Whether the program, without options, does nothing but read.
     pub(crate) fn only_reads_plainly(&self) -> bool {
+        let bare = self.operands.is_empty() && self.model().is_some_and(|model| !model.bare.is_empty());
+        if bare {
+            return false;
+        }
         self.models.iter().all(|model| {
             let quiet = model.deeds.iter().all(|deed| *deed == Deed::Recurse);
             let reads = |operand: &OperandKind| {

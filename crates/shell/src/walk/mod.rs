@@ -9,7 +9,7 @@ mod nested;
 mod redirect;
 mod simple;
 
-pub use simple::bare_program;
+pub use simple::{bare_program, is_setting};
 
 use crate::{
     analysis::{Analysis, InPlaceEdit, Normal, Output, Part, Unresolved, Via},
@@ -68,6 +68,10 @@ struct Run {
     cause: Cause,
     /// The command being followed runs inside the working directories.
     inside: bool,
+    /// It runs in another folder than the line began in, or perhaps does.
+    moved: bool,
+    /// The variables set for the next command.
+    settings: Vec<String>,
     /// Code for `sh` is followed, where assignments before special builtins stay.
     posix: bool,
     /// What is expanded is only asked whether it is there, not shown.
@@ -139,6 +143,8 @@ impl<'s> Walker<'s> {
             run: Run {
                 cause: Cause::Program,
                 inside: true,
+                moved: false,
+                settings: Vec::new(),
                 posix: false,
                 testing: false,
                 traced: false,
@@ -280,6 +286,8 @@ impl<'s> Walker<'s> {
             normal,
             reader: false,
             inside: self.run.inside,
+            moved: self.run.moved,
+            settings: std::mem::take(&mut self.run.settings),
             via: self.via.clone(),
             depth: self.depth,
             effects: std::mem::take(&mut self.pending),
@@ -306,13 +314,15 @@ impl<'s> Walker<'s> {
         }
         let pending = std::mem::take(&mut self.pending);
         let before = std::mem::replace(&mut self.via, via);
-        let (cause, inside) = (self.run.cause, self.run.inside);
+        let (cause, inside, moved) = (self.run.cause, self.run.inside, self.run.moved);
+        let settings = std::mem::take(&mut self.run.settings);
         self.depth += 1;
         let result = follow(self);
         self.flush(span);
         self.depth -= 1;
         self.via = before;
-        (self.run.cause, self.run.inside) = (cause, inside);
+        (self.run.cause, self.run.inside, self.run.moved) = (cause, inside, moved);
+        self.run.settings = settings;
         self.pending = pending;
         Some(result)
     }

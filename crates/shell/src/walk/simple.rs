@@ -47,7 +47,7 @@ impl Walker<'_> {
             simple.words.get(1).and_then(literal).is_some_and(|word| matches!(word.as_str(), "-n" | "-z"));
         self.run.testing =
             first_name == "[" && asks && simple.words.len() == 4 && state.function("[").is_none();
-        self.run.inside = self.holds(&state.cwd);
+        (self.run.inside, self.run.moved) = self.place_of(&state.cwd);
         self.run.cause = Cause::Expansion;
         let lists = self.argument_lists(&mut state, simple, span);
         self.run.testing = false;
@@ -219,6 +219,7 @@ impl Walker<'_> {
             self.arithmetic(state, subscript);
         }
         let name = assignment.name.as_str();
+        self.run.settings.push(format!("{name}={}", text.shown()));
         if name == "IFS"
             && matches!(program, "read" | "mapfile" | "readarray")
             && state.function(program).is_none()
@@ -258,7 +259,7 @@ impl Walker<'_> {
         span: Span,
     ) -> Outcome {
         self.run.cause = Cause::Program;
-        self.run.inside = self.holds(&state.cwd);
+        (self.run.inside, self.run.moved) = self.place_of(&state.cwd);
         let Some(first) = arguments.first() else { return Outcome::same(state) };
         let Some(name) = first.literal().filter(|name| !name.is_empty()).map(str::to_owned) else {
             return self.unknown_command(state, arguments, span);
@@ -314,11 +315,14 @@ impl Walker<'_> {
         }
     }
 
-    /// Whether every folder it may be in is a working directory.
-    fn holds(&self, places: &Places) -> bool {
+    /// Whether every folder it may be in is a working directory, and whether it may be another than at first.
+    fn place_of(&self, places: &Places) -> (bool, bool) {
         match places {
-            Places::OneOf(places) => places.iter().all(|place| self.surroundings.holds(place)),
-            Places::Unknown => false,
+            Places::OneOf(places) => (
+                places.iter().all(|place| self.surroundings.holds(place)),
+                places.iter().any(|place| *place != self.surroundings.cwd),
+            ),
+            Places::Unknown => (false, true),
         }
     }
 
@@ -352,6 +356,11 @@ impl Walker<'_> {
         }
         part
     }
+}
+
+/// Whether a word is `NAME=…`, which before a command sets a variable for it.
+pub fn is_setting(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| is_name(name))
 }
 
 /// A program's name without its folder, if that is one of the system's; else as it is.
