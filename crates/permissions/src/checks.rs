@@ -7,7 +7,7 @@ use gripper_shell::{Argument, Cause, Effect, EffectKind, Part, Phase, RiskKind, 
 use crate::{
     Behavior, By, Check, Decision, PathUse, Policy, Request, Risk, RuleList, Subject,
     index::{Index, absolute, words},
-    sensitive,
+    programs, sensitive,
     web::{self, Site},
 };
 
@@ -81,9 +81,7 @@ pub(crate) fn critical_removal(policy: &Policy, request: &Request<'_>) -> Option
         let searches = does(|kind| matches!(kind, EffectKind::Delete(Target::Unknown)));
         let found = part.effects.iter().find_map(|effect| match &effect.kind {
             EffectKind::Delete(Target::Path(path)) => critical(Path::new(path)).then(|| path.clone()),
-            EffectKind::Write(Target::Path(path)) if in_bulk => {
-                critical(Path::new(path)).then(|| path.clone())
-            }
+            EffectKind::Write(Target::Path(path)) if in_bulk => above(Path::new(path)).then(|| path.clone()),
             // What is searched for things to delete goes with them; in the project a test may narrow it.
             EffectKind::List(Target::Path(path)) if searches => {
                 let all = part.argv.len() <= 3 && critical(Path::new(path));
@@ -118,6 +116,7 @@ pub(crate) fn blind_removal(request: &Request<'_>) -> Option<Decision> {
         let unknown = |effect: &Effect| {
             effect.kind == EffectKind::Delete(Target::Unknown)
                 && (part.moved || part.argv.iter().any(|argument| named(argument, effect)))
+                && !programs::is_carrier(crate::index::program(part))
         };
         let in_bulk = part.effects.iter().any(|effect| effect.kind == EffectKind::Tamper);
         in_bulk && part.effects.iter().any(unknown)
@@ -154,23 +153,28 @@ pub(crate) fn sensitive_words(policy: &Policy, index: &Index, request: &Request<
             )
         })
     });
-    let found = parts.flat_map(words).find(|word| {
-        let home = word.strip_prefix("~/").map(|below| policy.home.join(below));
-        let path = home.unwrap_or_else(|| absolute(cwd, word));
-        let text = path.to_string_lossy();
-        let delicate = index.own.is_secret(&text)
-            || sensitive::is_protected(&text)
-            || (sensitive::is_steering(&text) && word.contains(['/', '.']));
-        // `process.env` in code is no file.
-        let code = text.ends_with(".env") && !text.ends_with("/.env") && !word.contains('/');
-        delicate && !code && !list.names_path(&PathUse::new(path.clone(), path.clone(), false))
-    })?;
+    let sends =
+        |part: &Part| part.effects.iter().any(|effect| matches!(effect.kind, EffectKind::Network { .. }));
+    let found =
+        parts.flat_map(|part| words(part).map(move |word| (word, sends(part)))).find(|(word, sends)| {
+            let home = word.strip_prefix("~/").map(|below| policy.home.join(below));
+            let path = home.unwrap_or_else(|| absolute(cwd, word));
+            let text = path.to_string_lossy();
+            let delicate = index.own.is_secret(&text)
+                || sensitive::is_protected(&text)
+                || (sensitive::is_steering(&text) && word.contains(['/', '.']));
+            // `process.env` in code is no file.
+            let code = text.ends_with(".env") && !text.ends_with("/.env") && !word.contains('/');
+            // A rule that names the file lets it be read, but not be sent away.
+            let named = !sends && list.names_path(&PathUse::new(path.clone(), path.clone(), false));
+            delicate && !code && !named
+        })?;
     if exactly_allowed(index, request) {
         return None;
     }
     let reason = format!(
         "`{}` is a sensitive file, and it is not known what the command does with it",
-        hidden::visible(&found)
+        hidden::visible(&found.0)
     );
     Some(ask(Check::SensitivePath, reason))
 }
@@ -205,12 +209,10 @@ pub(crate) fn is_documentation(request: &Request<'_>) -> bool {
     sites.peek().is_some() && sites.all(page)
 }
 
-/// A URL that needs a rule for exactly its host.
-pub(crate) fn doubtful_url(index: &Index, request: &Request<'_>) -> Option<Decision> {
+/// A URL that a person must see, whatever the rules say.
+pub(crate) fn doubtful_url(request: &Request<'_>) -> Option<Decision> {
     sites(request).find_map(|site| match site {
-        Site::Doubtful { host, why, local } if !(local && index.list(RuleList::Allow).names_host(&host)) => {
-            Some(ask(Check::DoubtfulUrl, why))
-        }
+        Site::Doubtful { why, .. } => Some(ask(Check::DoubtfulUrl, why)),
         _ => None,
     })
 }
@@ -245,15 +247,18 @@ pub(crate) fn sensitive_path(index: &Index, request: &Request<'_>) -> Option<Dec
     (!exactly_allowed(index, request)).then(|| ask(Check::SensitivePath, reason))
 }
 
-/// Whether a rule spells out the whole command, word for word.
+/// Whether a rule spells out the whole command, word for word. What a redirection adds stands in the
+/// line only.
 fn exactly_allowed(index: &Index, request: &Request<'_>) -> bool {
     let Some(command) = request.command_use() else { return false };
-    if index.list(RuleList::Allow).spells_out(&command.text).is_some() {
+    let list = index.list(RuleList::Allow);
+    if list.spells_out(&command.text).is_some() {
         return true;
     }
     let [part] = command.analysis.parts() else { return false };
-    let mut rules = index.list(RuleList::Allow).commands(crate::index::program(part));
-    rules.any(|(pattern, _)| pattern.is_exact() && pattern.allows(&part.argv))
+    let redirected = part.effects.iter().any(|effect| effect.cause == Cause::Redirection);
+    let mut rules = list.commands(crate::index::program(part));
+    !redirected && rules.any(|(pattern, _)| pattern.is_exact() && pattern.allows(&part.argv))
 }
 
 /// A redirection that leaves the working directories.

@@ -122,8 +122,7 @@ impl<'a> Request<'a> {
                     };
                     let pattern = tidy(&tidy(place.cwd, &text), &below);
                     let folder = base(&pattern).to_owned();
-                    let path = PathUse::new(&folder, (place.real)(&folder), false);
-                    subjects.push(Subject::Path(PathUse { pattern: Some(pattern), ..path }));
+                    subjects.push(Subject::Path(PathUse::new(&folder, (place.real)(&folder), false)));
                 }
                 Self { subjects, read_only: !edit, edits_files: edit, ..Self::new(tool) }
             }

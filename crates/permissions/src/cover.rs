@@ -93,7 +93,10 @@ impl<'a> Coverage<'a> {
     fn harmless(&self, part: &Part) -> bool {
         part.effects.iter().all(|effect| match &effect.kind {
             EffectKind::Read(target) | EffectKind::List(target) => self.reads_inside(target),
-            _ => self.redirection(effect) || self.accepted_edit(part, effect),
+            kind => {
+                let file = programs::is_file_command(program(part)) && self.may_write(kind);
+                self.redirection(effect) || self.accepted_edit(part, effect) || file
+            }
         })
     }
 
@@ -103,14 +106,19 @@ impl<'a> Coverage<'a> {
             Target::Path(text) | Target::Pattern(text) => {
                 let mut uses = self.paths.iter().filter(|path| path.spells(text)).peekable();
                 let known = uses.peek().is_some();
-                known && uses.all(|path| path.both().into_iter().all(|path| self.policy.holds(path)))
+                known
+                    && uses.all(|path| {
+                        let inside = path.both().into_iter().all(|path| self.policy.holds(path));
+                        inside || self.list.allows_path(path).is_some()
+                    })
             }
         }
     }
 
     /// A redirection to a file that may be written.
     fn redirection(&self, effect: &Effect) -> bool {
-        effect.cause == Cause::Redirection && self.may_write(&effect.kind)
+        let one = matches!(&effect.kind, EffectKind::Write(Target::Path(_)));
+        effect.cause == Cause::Redirection && one && self.may_write(&effect.kind)
     }
 
     /// A file command of the accepting mode, or a redirection in it.
@@ -239,8 +247,13 @@ impl<'a> Coverage<'a> {
     /// Whether the words stay with what the rule can have meant: no options that point the program
     /// elsewhere, no places outside, no other program of the same relative name.
     fn keeps_to(&self, pattern: &CommandPattern, part: &Part) -> bool {
+        let open = pattern.program().is_none() && !pattern.is_any();
+        let unnamed = open && (programs::is_interpreter(program(part)) || programs::is_runner(program(part)));
+        if unnamed || (part.moved && is_relative(part)) {
+            return false;
+        }
         if pattern.is_exact() || part.only_reads() {
-            return !(part.moved && is_relative(part));
+            return true;
         }
         let spelt = |word: &str| pattern.literal_words().iter().any(|known| word.starts_with(known.as_str()));
         let steered = part
@@ -261,9 +274,7 @@ impl<'a> Coverage<'a> {
             place && !path.starts_with("/dev") && !self.policy.holds(&path) && !spelt(word)
         };
         let leaves = opaque && words(part).any(|word| outside(&word));
-        let open = pattern.program().is_none() && !pattern.is_any();
-        let unnamed = open && (programs::is_interpreter(program(part)) || programs::is_runner(program(part)));
-        !steered && !leaves && !unnamed && !(part.moved && is_relative(part))
+        !steered && !leaves
     }
 }
 
@@ -296,16 +307,17 @@ fn parent(parts: &[Part], at: usize) -> Option<usize> {
     earlier.iter().rposition(|outer| outer.depth + 1 == part.depth && program(outer) == name)
 }
 
-/// Whether the option behind an effect stands in the rule itself.
+/// Whether the option behind an effect stands in the rule itself, with its value if it has one there.
 fn spelt_out(pattern: &CommandPattern, part: &Part, effect: &Effect) -> bool {
-    let words = pattern.literal_words();
-    let at = part.argv.iter().position(|argument| argument.span == effect.span);
-    let near = at.map(|at| at.saturating_sub(1)..=at);
-    let named = |argument: &Argument| {
-        argument.literal().is_some_and(|word| {
-            let name = word.split('=').next().unwrap_or(word);
-            word.starts_with('-') && words.iter().any(|spelt| spelt == word || spelt == name)
-        })
-    };
-    near.and_then(|near| part.argv.get(near)).is_some_and(|near| near.iter().any(named))
+    let spelt = pattern.literal_words();
+    let Some(at) = part.argv.iter().position(|argument| argument.span == effect.span) else { return false };
+    let word = |at: usize| part.argv.get(at).and_then(Argument::literal);
+    let Some(this) = word(at) else { return false };
+    let known = |word: &str| spelt.iter().any(|spelt| spelt == word);
+    if this.starts_with('-') {
+        return known(this) || this.split_once('=').is_some_and(|(name, _)| known(name));
+    }
+    // A value: its option stands before it, and either the rule ends there or goes on with this value.
+    let option = at.checked_sub(1).and_then(word).filter(|option| option.starts_with('-') && known(option));
+    option.is_some_and(|option| spelt.last().is_some_and(|last| last == option) || known(this))
 }

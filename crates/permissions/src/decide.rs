@@ -235,7 +235,7 @@ impl Judge<'_, '_> {
             .or_else(|| checks::blind_removal(request))
             .or_else(|| checks::redirection(self.policy, request))
             .or_else(|| checks::exfiltration(&self.index, request))
-            .or_else(|| checks::doubtful_url(&self.index, request))?;
+            .or_else(|| checks::doubtful_url(request))?;
         Some(self.with_suggestions(found))
     }
 

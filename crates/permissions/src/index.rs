@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use gripper_shell::{Analysis, Argument, Cause, Effect, EffectKind, Part, Target};
+use gripper_shell::{Analysis, Argument, Cause, EffectKind, Part, Target};
 use serde_json::Value;
 
 use crate::{
@@ -86,7 +86,10 @@ impl List {
                 continue;
             };
             match pattern.program() {
-                Some(program) => programs.entry(program.to_owned()).or_default().push(at),
+                Some(program) => {
+                    let usual = crate::programs::usual_name(program);
+                    programs.entry(usual.to_owned()).or_default().push(at);
+                }
                 None => anywhere.push(at),
             }
             patterns.push(Some(pattern.at_home(&home)));
@@ -99,7 +102,7 @@ impl List {
                     }
                     _ => None,
                 });
-            PathSet::new(chosen, &key.anchors, allow)
+            PathSet::new(chosen, &key.anchors, allow, wanted)
         };
         let (reads, edits) = (paths(false), paths(true));
         let cwd = key.anchors.directories.first().cloned().unwrap_or_else(|| PathBuf::from("/"));
@@ -125,7 +128,7 @@ impl List {
         &'l self,
         program: &str,
     ) -> impl Iterator<Item = (&'l CommandPattern, &'l SourcedRule)> {
-        let named = self.programs.get(program).map(Vec::as_slice).unwrap_or_default();
+        let named = self.programs.get(programs::usual_name(program)).map(Vec::as_slice).unwrap_or_default();
         let mut numbers: Vec<usize> = named.iter().chain(&self.anywhere).copied().collect();
         numbers.sort_unstable_by(|a, b| b.cmp(a));
         numbers.into_iter().filter_map(|at| Some((self.patterns.get(at)?.as_ref()?, self.rule(at)?)))
@@ -222,10 +225,15 @@ impl List {
         // What could not be followed, or is given to another program to run, is searched for the
         // words of rules.
         let lost = !analysis.unresolved().is_empty();
-        if lost || analysis.parts().iter().any(hands_on) {
-            let found = self.all_commands().find(|(pattern, _)| pattern.appears_in(&command.text));
-            if let Some((_, rule)) = found {
-                return Some((if lost { Fit::Yes } else { Fit::Maybe }, rule));
+        for (pattern, rule) in self.all_commands() {
+            if lost && pattern.appears_in(&command.text) {
+                return Some((Fit::Yes, rule));
+            }
+            let fit = analysis.parts().iter().map(|part| handed_on(pattern, part, &command.text)).max();
+            match fit {
+                Some(Fit::Yes) => return Some((Fit::Yes, rule)),
+                Some(Fit::Maybe) => maybe = maybe.or(Some((Fit::Maybe, rule))),
+                _ => {}
             }
         }
         maybe.or_else(|| self.perhaps_touches(analysis))
@@ -242,10 +250,18 @@ impl List {
                 }
                 _ => false,
             });
+            let only_read = |path: &Path| {
+                part.effects.iter().any(|effect| match &effect.kind {
+                    EffectKind::Read(Target::Path(read)) => Path::new(read) == path,
+                    _ => part.reader,
+                })
+            };
             let named = || {
                 words(part).find_map(|word| {
                     let path = absolute(cwd, &word);
-                    self.reads.find(&path, true).or_else(|| self.edits.find(&path, true))
+                    let edits = || self.edits.find(&path, true).filter(|_| !only_read(&path));
+                    let whole = || self.reads.inside(&path);
+                    self.reads.find(&path, true).or_else(edits).or_else(whole)
                 })
             };
             let copied = || {
@@ -256,7 +272,13 @@ impl List {
             };
             unknown.then(|| self.edits.any()).flatten().or_else(named).or_else(copied)
         });
-        found.and_then(|at| self.rule(at)).map(|rule| (Fit::Maybe, rule))
+        // Files whose names come from elsewhere may be those that words of the line name.
+        let open = analysis.reads().contains(&Target::Unknown);
+        let named = || {
+            let mut words = analysis.words().iter().chain(analysis.hints()).filter(|_| open);
+            words.find_map(|word| self.reads.find(&absolute(cwd, word), true))
+        };
+        found.or_else(named).and_then(|at| self.rule(at)).map(|rule| (Fit::Maybe, rule))
     }
 
     /// The allow rule for a call that has no command and no path.
@@ -286,18 +308,8 @@ impl List {
 
     /// The allow rule that names a path without wildcards.
     pub(crate) fn names_path(&self, path: &PathUse) -> bool {
-        let named = |set: &PathSet| {
-            set.names(&path.written).is_some()
-                && (path.written == path.real || set.find(&path.real, false).is_some())
-        };
+        let named = |set: &PathSet| set.names(&path.written).is_some() && set.names(&path.real).is_some();
         named(&self.edits) || (!path.write && named(&self.reads))
-    }
-
-    /// Whether an allow rule spells out a host.
-    pub(crate) fn names_host(&self, host: &str) -> bool {
-        self.rules
-            .iter()
-            .any(|rule| matches!(&rule.rule.pattern, Pattern::Domain(domain) if domain.names(host)))
     }
 }
 
@@ -353,17 +365,38 @@ fn scalar(given: &Value, wanted: &str) -> bool {
     }
 }
 
-/// Whether a part runs something that it is given as text, or that was not looked at.
-fn hands_on(part: &Part) -> bool {
+/// Whether what a part gives to be run, as text or as words, is what a rule is about.
+fn handed_on(pattern: &CommandPattern, part: &Part, line: &str) -> Fit {
     let name = program(part);
-    let option = |effect: &Effect| {
-        effect.cause == Cause::Option
-            && matches!(effect.kind, EffectKind::Execute(_) | EffectKind::Unknown(_))
-    };
-    programs::is_interpreter(name)
-        || (programs::is_runner(name) && !programs::is_wrapper(name))
-        || part.argv.first().is_some_and(|first| first.literal().is_none())
-        || part.effects.iter().any(option)
+    let shell = programs::is_shell(name);
+    let words: Vec<&str> = part.argv.iter().skip(1).filter_map(Argument::literal).collect();
+    let unknown = part.effects.iter().any(|effect| {
+        matches!(effect.kind, EffectKind::Unknown(_) | EffectKind::Execute(_))
+            && effect.cause == Cause::Option
+    });
+    // Build tools and the like run their own code, not what they are given.
+    let tool = programs::words(&[name]).is_some();
+    let foreign = part.effects.iter().any(|effect| {
+        matches!(effect.kind, EffectKind::Unknown(_))
+            || (!tool && matches!(effect.kind, EffectKind::Execute(_)))
+    });
+    // What stands behind a wrapper or a carrier is looked at by itself.
+    let looked_at = programs::is_wrapper(name) || programs::is_carrier(name);
+    let runs = programs::is_interpreter(name) || (programs::is_runner(name) && !looked_at);
+    if !(runs || unknown || foreign)
+        && !words.iter().any(|word| programs::steers(word) || programs::runs(word))
+    {
+        return Fit::No;
+    }
+    // The first word of those with subcommands is one of them.
+    let skipped = usize::from(programs::has_subcommands(name));
+    let given = words.get(skipped..).unwrap_or_default().join(" ").replace('=', " ");
+    if pattern.appears_in(&given) {
+        return if shell { Fit::Yes } else { Fit::Maybe };
+    }
+    // A shell that is given nothing reads its commands from elsewhere in the line.
+    let reads_on = (shell || runs) && words.iter().all(|word| word.starts_with('-'));
+    if reads_on && pattern.appears_in(line) { Fit::Maybe } else { Fit::No }
 }
 
 /// The words of a part that may name files, taken apart at the signs that stand before a name.
@@ -374,7 +407,7 @@ pub(crate) fn words(part: &Part) -> impl Iterator<Item = String> {
             matches!(c, '=' | '@' | ',' | ':')
                 || (code && !(c.is_alphanumeric() || matches!(c, '.' | '/' | '_' | '-' | '~')))
         };
-        let whole = !word.contains(char::is_whitespace);
+        let whole = !word.contains(char::is_whitespace) && !word.contains("://");
         let pieces: Vec<String> = word
             .split(apart)
             .filter(|piece| (whole || code) && !piece.is_empty() && !piece.starts_with('-'))

@@ -11,12 +11,18 @@ const TABLE: &str = include_str!("../data/programs.toml");
 pub(crate) struct Programs {
     interpreters: Vec<String>,
     runners: Vec<String>,
+    shells: Vec<String>,
+    subcommanded: Vec<String>,
+    run_words: Vec<String>,
+    open_programs: Vec<String>,
     wrappers: Vec<String>,
     carriers: Vec<String>,
     file_commands: Vec<String>,
     quiet: Vec<String>,
     steering_options: Vec<String>,
     steering_words: Vec<String>,
+    usual: BTreeMap<String, String>,
+    long: BTreeMap<String, String>,
     words: BTreeMap<String, usize>,
 }
 
@@ -31,6 +37,26 @@ pub(crate) fn is_interpreter(name: &str) -> bool {
     // `python3.12` is python.
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     among(&PROGRAMS.interpreters, name) || (!bare.is_empty() && among(&PROGRAMS.interpreters, bare))
+}
+
+/// Its code is shell code.
+pub(crate) fn is_shell(name: &str) -> bool {
+    among(&PROGRAMS.shells, name)
+}
+
+/// Its first word is a subcommand.
+pub(crate) fn has_subcommands(name: &str) -> bool {
+    among(&PROGRAMS.subcommanded, name)
+}
+
+/// A word behind which a command may stand.
+pub(crate) fn runs(word: &str) -> bool {
+    among(&PROGRAMS.run_words, word)
+}
+
+/// Can run anything by one of its subcommands.
+pub(crate) fn is_open(name: &str) -> bool {
+    among(&PROGRAMS.open_programs, name)
 }
 
 /// Runs another program.
@@ -64,6 +90,16 @@ pub(crate) fn steers(word: &str) -> bool {
     let value = word.trim_start_matches("-o").trim_start();
     among(&PROGRAMS.steering_options, name)
         || PROGRAMS.steering_words.iter().any(|known| value.starts_with(known))
+}
+
+/// The name that a program or subcommand usually has.
+pub(crate) fn usual_name(name: &str) -> &str {
+    PROGRAMS.usual.get(name).map_or(name, String::as_str)
+}
+
+/// The long form of an option of a command.
+pub(crate) fn long_option(head: &[String], option: &str) -> Option<&'static String> {
+    (option.len() == 2).then(|| PROGRAMS.long.get(&format!("{} {option}", head.join(" ")))).flatten()
 }
 
 /// How many words of a command make a rule, if the table knows.

@@ -197,5 +197,7 @@ pub(crate) fn is_too_broad(words: &[String]) -> bool {
     let runs = matches!(given.first().map(String::as_str), Some("run" | "exec" | "x" | "dlx"))
         && programs::words(&[name]).is_some()
         && given.len() == 1;
-    (open && code) || runs
+    let whole = given.is_empty() && programs::is_open(name);
+    let run = open && matches!(given, [word] if programs::runs(word) || word == "eval" || word == "x");
+    (open && code) || runs || whole || run
 }

@@ -38,8 +38,6 @@ pub enum Site {
         host: String,
         /// Why.
         why: String,
-        /// It is on this machine or its network, so that a rule for the very host settles it.
-        local: bool,
     },
     /// Nothing that may be fetched, and why.
     Refused(String),
@@ -73,7 +71,9 @@ pub fn site(text: &str) -> Site {
         return refused("the URL is too long");
     }
     // Parsers disagree about these: what is judged might not be what is fetched.
-    if text.contains(|c: char| c.is_control() || c.is_whitespace() || c == '\\') {
+    if text.contains(|c: char| c.is_control() || c.is_whitespace() || c == '\\')
+        || !gripper_shell::hidden::find(text).is_empty()
+    {
         return refused(
             "the URL holds blanks, control characters or backslashes: write them as %20 and so on",
         );
@@ -109,7 +109,7 @@ pub fn site(text: &str) -> Site {
             }
             if !authority.is_ascii() {
                 let why = format!("the host is written with letters that may deceive; it is {name}");
-                return Site::Doubtful { host: name, why, local: false };
+                return Site::Doubtful { host: name, why };
             }
             let why = doubt(&name);
             (name, why)
@@ -125,9 +125,9 @@ pub fn site(text: &str) -> Site {
     };
     let port = url.port_or_known_default().unwrap_or(0);
     match why {
-        Some(why) => Site::Doubtful { host, why, local: true },
+        Some(why) => Site::Doubtful { host, why },
         None if !WEB_PORTS.contains(&port) => {
-            Site::Doubtful { host, why: format!("port {port} is not one of the web's"), local: false }
+            Site::Doubtful { host, why: format!("port {port} is not one of the web's") }
         }
         None => Site::Open { host, https: url.scheme() == "https" },
     }

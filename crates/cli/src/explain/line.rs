@@ -172,7 +172,8 @@ impl Page {
         let answers = self.dns.values().chain(self.dns_second.values()).flatten();
         let public =
             |address: &str| address.parse().is_ok_and(|address| web::reach(address) == Reach::Public);
-        let bad = answers.into_iter().find(|address| !public(address));
+        let nowhere = self.dns.values().any(Vec::is_empty).then(|| "nowhere".to_owned());
+        let bad = answers.into_iter().find(|address| !public(address)).or(nowhere.as_ref());
         match bad {
             Some(address) if decision.behavior == Behavior::Allow => {
                 refused(decision, format!("the name leads to {address}, which is not on the open web"))
@@ -187,7 +188,8 @@ fn refused(decision: Decision, why: String) -> Decision {
 }
 
 fn absolute(base: &Path, path: &str) -> PathBuf {
-    let path = path.strip_prefix("~/").map_or_else(|| PathBuf::from(path), |rest| Path::new(HOME).join(rest));
+    let home = if path == "~" { Some("") } else { path.strip_prefix("~/") };
+    let path = home.map_or_else(|| PathBuf::from(path), |rest| Path::new(HOME).join(rest));
     Place { cwd: base.to_owned() }.absolute(&path)
 }
 

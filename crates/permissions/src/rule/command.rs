@@ -3,7 +3,7 @@
 use gripper_shell::{Argument, Normal, Part, Stretch};
 
 use super::DomainPattern;
-use crate::glob;
+use crate::{glob, programs};
 
 /// The specifier of a rule such as `Bash(git push *)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -250,7 +250,9 @@ impl CommandPattern {
 
     fn in_any_order(&self, part: &Normal, argv: &[Argument]) -> Fit {
         let rule = &self.normal;
-        let heads = part.head.get(..rule.head.len()) == Some(rule.head.as_slice());
+        let part_head: Vec<&str> = part.head.iter().map(|name| programs::usual_name(name)).collect();
+        let rule_head: Vec<&str> = rule.head.iter().map(|name| programs::usual_name(name)).collect();
+        let heads = part_head.get(..rule_head.len()) == Some(rule_head.as_slice());
         if !heads || self.words.is_empty() || rule.head.is_empty() {
             return Fit::No;
         }
@@ -258,8 +260,11 @@ impl CommandPattern {
             part.options.iter().any(|option| {
                 // A long option may be cut short.
                 let short =
-                    option.len() > 4 && option.starts_with("--") && wanted.starts_with(option.as_str());
-                short || glob::matches(wanted, option) || glob::matches(&format!("{wanted}=*"), option)
+                    option.len() > 3 && option.starts_with("--") && wanted.starts_with(option.as_str());
+                let same = programs::long_option(&part.head, option).is_some_and(|long| long == wanted);
+                same || short
+                    || glob::matches(wanted, option)
+                    || glob::matches(&format!("{wanted}=*"), option)
             })
         };
         if !rule.options.iter().all(has) {

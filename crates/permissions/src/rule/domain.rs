@@ -43,11 +43,6 @@ impl DomainPattern {
         let same = host.get(..self.labels.len()) == Some(self.labels.as_slice());
         same && if self.below { host.len() > self.labels.len() } else { host.len() == self.labels.len() }
     }
-
-    /// Whether it spells out the whole host.
-    pub(crate) fn names(&self, host: &str) -> bool {
-        !self.below && self.fits(host)
-    }
 }
 
 fn reversed(name: &str) -> Vec<String> {

@@ -47,7 +47,7 @@ impl PathPattern {
     /// The pattern as lines of a `.gitignore` file in `/`. A mere name means that name anywhere
     /// for rules that forbid, and only below the working directories for rules that allow.
     /// `own` says whether the rule is the person's own, whose `/` is their home.
-    pub(crate) fn lines(&self, anchors: &Anchors, allow: bool, own: bool) -> Vec<String> {
+    pub(crate) fn lines(&self, anchors: &Anchors, (allow, edit): (bool, bool), own: bool) -> Vec<String> {
         if self.is_bare() {
             let name = &self.text;
             return if allow {
@@ -70,7 +70,8 @@ impl PathPattern {
         let line = join(&spelt(base), rest);
         let mut lines = Vec::new();
         // Who means all that is in a folder means the folder: searching it is reading what it holds.
-        if let Some(folder) = line.strip_suffix("/**").or(line.strip_suffix("/*")).filter(|_| !allow)
+        if let Some(folder) =
+            line.strip_suffix("/**").or(line.strip_suffix("/*")).filter(|_| !(allow && edit))
             && !folder.ends_with("**")
             && !folder.is_empty()
         {
@@ -139,6 +140,7 @@ impl PathSet {
         rules: impl Iterator<Item = (usize, Option<&'r PathPattern>, bool)>,
         anchors: &Anchors,
         allow: bool,
+        edit: bool,
     ) -> Self {
         let mut set = Self {
             rules: None,
@@ -159,7 +161,7 @@ impl PathSet {
             if pattern.is_bare() && pattern.is_literal() {
                 set.named.insert(pattern.text.clone(), number);
             }
-            for line in pattern.lines(anchors, allow, own) {
+            for line in pattern.lines(anchors, (allow, edit), own) {
                 // The number travels as the file that the line came from.
                 let from = PathBuf::from(number.to_string());
                 if builder.add_line(Some(from), &line).is_err() && !allow {

@@ -15,7 +15,7 @@ fn anchors() -> Anchors {
 
 fn fits(pattern: &str, path: &str, allow: bool) -> bool {
     let pattern = PathPattern::new(pattern);
-    let set = PathSet::new([(7, Some(&pattern), false)].into_iter(), &anchors(), allow);
+    let set = PathSet::new([(7, Some(&pattern), false)].into_iter(), &anchors(), allow, true);
     set.find(Path::new(path), false) == Some(7)
 }
 
@@ -55,7 +55,7 @@ fn a_mere_name_forbids_anywhere_and_allows_here() {
 fn folders_with_odd_names_are_taken_as_they_are() {
     let odd = Anchors { directories: vec!["/w/[a] *b".into()], ..anchors() };
     let pattern = PathPattern::new("x/*.rs");
-    let set = PathSet::new([(0, Some(&pattern), false)].into_iter(), &odd, true);
+    let set = PathSet::new([(0, Some(&pattern), false)].into_iter(), &odd, true, true);
     assert!(set.find(Path::new("/w/[a] *b/x/y.rs"), false).is_some());
     assert!(set.find(Path::new("/w/a b/x/y.rs"), false).is_none());
 }

@@ -166,8 +166,9 @@ fn sequence<'w>(inner: &[Unit<'w>]) -> Result<Option<Vec<Vec<Unit<'w>>>>, TooMan
             Unit::Opaque(_) => return Ok(None),
         }
     }
-    // Bash skips blanks of every kind in front of a number.
-    if text.contains("..") && text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+    // Bash skips blanks of every kind in front of a number, and forgets the braces around a list.
+    let odd = |c: char| c.is_whitespace() || c.is_control() || c == '{';
+    if text.contains("..") && text.contains(odd) {
         return Err(TooMany);
     }
     let bounds: Vec<&str> = text.split("..").collect();
