@@ -227,3 +227,13 @@ fn an_empty_batch_is_no_failure() {
     assert_eq!(score.code, 0);
     assert!(score.stdout.starts_with("0 of 0 as expected"), "{}", score.stdout);
 }
+
+/// Rules, paths, modes, servers and pages in many combinations, each with the answer it must get.
+#[test]
+fn labelled_calls_get_their_answers() {
+    let project = Project::new();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases/rules.jsonl");
+    let run = project.gripper(&["explain", "--batch", file, "--score"]);
+    assert_eq!(run.code, 0, "{}", run.stdout);
+    assert!(!run.stdout.contains("not as expected"), "{}", run.stdout);
+}

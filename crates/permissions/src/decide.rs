@@ -72,7 +72,7 @@ pub enum By {
         list: RuleList,
         /// The rule and its source.
         #[serde(flatten)]
-        rule: SourcedRule,
+        rule: Box<SourcedRule>,
     },
     /// A built-in check.
     Check(Check),
@@ -398,7 +398,7 @@ fn with_risks(mut decision: Decision, request: &Request<'_>) -> Decision {
 
 fn rule_decision(behavior: Behavior, list: RuleList, rule: &SourcedRule) -> Decision {
     let reason = format!("{} rule {} ({})", list.name(), rule.rule, rule.source);
-    Decision::new(behavior, By::Rule { list, rule: rule.clone() }, reason)
+    Decision::new(behavior, By::Rule { list, rule: Box::new(rule.clone()) }, reason)
 }
 
 /// In `dontAsk` every ask, whatever produced it, is a no: were ask rules exempt, adding one would

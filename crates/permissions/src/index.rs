@@ -383,9 +383,8 @@ fn handed_on(pattern: &CommandPattern, part: &Part, line: &str) -> Fit {
     // What stands behind a wrapper or a carrier is looked at by itself.
     let looked_at = programs::is_wrapper(name) || programs::is_carrier(name);
     let runs = programs::is_interpreter(name) || (programs::is_runner(name) && !looked_at);
-    if !(runs || unknown || foreign)
-        && !words.iter().any(|word| programs::steers(word) || programs::runs(word))
-    {
+    let told = words.iter().any(|word| programs::steers(word) || programs::runs(word));
+    if !(runs || unknown || foreign || told) {
         return Fit::No;
     }
     // The first word of those with subcommands is one of them.

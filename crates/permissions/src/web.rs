@@ -1,11 +1,8 @@
 //! What a URL leads to, judged by its text alone. Names are looked up later, and every address
 //! and every redirect is then judged again by the same functions.
 
-use std::{
-    collections::BTreeMap,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
-    sync::LazyLock,
-};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use url::{Host, Url};
 

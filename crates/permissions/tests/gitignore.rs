@@ -1,5 +1,12 @@
 //! Path rules mean what the same line would mean in a `.gitignore` file: git itself is asked.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test may stop at the first surprise"
+)]
+
 use std::{
     io::Write,
     path::{Path, PathBuf},

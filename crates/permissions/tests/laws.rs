@@ -1,6 +1,13 @@
 //! Laws that hold for every policy and every call: nothing that is added makes an answer weaker,
 //! and no order matters.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test may stop at the first surprise"
+)]
+
 use std::path::PathBuf;
 
 use gripper_permissions::{
