@@ -231,9 +231,8 @@ fn an_empty_batch_is_no_failure() {
 /// Rules, paths, modes, servers and pages in many combinations, each with the answer it must get.
 #[test]
 fn labelled_calls_get_their_answers() {
-    let project = Project::new();
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases/rules.jsonl");
-    let run = project.gripper(&["explain", "--batch", file, "--score"]);
-    assert_eq!(run.code, 0, "{}", run.stdout);
-    assert!(!run.stdout.contains("not as expected"), "{}", run.stdout);
+    let ran = explain(&["--batch", file, "--score"]);
+    assert_eq!(ran.code, 0, "{}", ran.transcript());
+    assert!(!ran.stdout.contains("not as expected"), "{}", ran.stdout);
 }

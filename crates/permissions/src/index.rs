@@ -225,15 +225,20 @@ impl List {
         // What could not be followed, or is given to another program to run, is searched for the
         // words of rules.
         let lost = !analysis.unresolved().is_empty();
-        for (pattern, rule) in self.all_commands() {
+        let handed: Vec<Handed> = analysis.parts().iter().filter_map(handed_on).collect();
+        for (pattern, rule) in self.all_commands().filter(|_| lost || !handed.is_empty()) {
             if lost && pattern.appears_in(&command.text) {
                 return Some((Fit::Yes, rule));
             }
-            let fit = analysis.parts().iter().map(|part| handed_on(pattern, part, &command.text)).max();
-            match fit {
-                Some(Fit::Yes) => return Some((Fit::Yes, rule)),
-                Some(Fit::Maybe) => maybe = maybe.or(Some((Fit::Maybe, rule))),
-                _ => {}
+            for handed in &handed {
+                if pattern.appears_in(&handed.text) {
+                    if handed.shell {
+                        return Some((Fit::Yes, rule));
+                    }
+                    maybe = maybe.or(Some((Fit::Maybe, rule)));
+                } else if handed.reads_on && pattern.appears_in(&command.text) {
+                    maybe = maybe.or(Some((Fit::Maybe, rule)));
+                }
             }
         }
         maybe.or_else(|| self.perhaps_touches(analysis))
@@ -365,37 +370,38 @@ fn scalar(given: &Value, wanted: &str) -> bool {
     }
 }
 
-/// Whether what a part gives to be run, as text or as words, is what a rule is about.
-fn handed_on(pattern: &CommandPattern, part: &Part, line: &str) -> Fit {
+/// What a part gives another program to run.
+struct Handed {
+    text: String,
+    /// It goes to a shell, so that it is run as it stands.
+    shell: bool,
+    /// Nothing is given: the commands come from elsewhere in the line.
+    reads_on: bool,
+}
+
+fn handed_on(part: &Part) -> Option<Handed> {
     let name = program(part);
     let shell = programs::is_shell(name);
     let words: Vec<&str> = part.argv.iter().skip(1).filter_map(Argument::literal).collect();
-    let unknown = part.effects.iter().any(|effect| {
-        matches!(effect.kind, EffectKind::Unknown(_) | EffectKind::Execute(_))
-            && effect.cause == Cause::Option
-    });
     // Build tools and the like run their own code, not what they are given.
     let tool = programs::words(&[name]).is_some();
-    let foreign = part.effects.iter().any(|effect| {
-        matches!(effect.kind, EffectKind::Unknown(_))
-            || (!tool && matches!(effect.kind, EffectKind::Execute(_)))
+    let foreign = part.effects.iter().any(|effect| match &effect.kind {
+        EffectKind::Unknown(_) => true,
+        EffectKind::Execute(_) => !tool || effect.cause == Cause::Option,
+        _ => false,
     });
     // What stands behind a wrapper or a carrier is looked at by itself.
     let looked_at = programs::is_wrapper(name) || programs::is_carrier(name);
     let runs = programs::is_interpreter(name) || (programs::is_runner(name) && !looked_at);
     let told = words.iter().any(|word| programs::steers(word) || programs::runs(word));
-    if !(runs || unknown || foreign || told) {
-        return Fit::No;
+    if !(runs || foreign || told) {
+        return None;
     }
     // The first word of those with subcommands is one of them.
     let skipped = usize::from(programs::has_subcommands(name));
-    let given = words.get(skipped..).unwrap_or_default().join(" ").replace('=', " ");
-    if pattern.appears_in(&given) {
-        return if shell { Fit::Yes } else { Fit::Maybe };
-    }
-    // A shell that is given nothing reads its commands from elsewhere in the line.
+    let text = words.get(skipped..).unwrap_or_default().join(" ").replace('=', " ");
     let reads_on = (shell || runs) && words.iter().all(|word| word.starts_with('-'));
-    if reads_on && pattern.appears_in(line) { Fit::Maybe } else { Fit::No }
+    Some(Handed { text, shell, reads_on })
 }
 
 /// The words of a part that may name files, taken apart at the signs that stand before a name.
