@@ -158,9 +158,14 @@ fn ids_cannot_forge_lines() {
 #[test]
 fn hidden_characters_cannot_play_tricks_on_the_terminal() {
     let workspace = Workspace::new();
-    let ran = run(&workspace, &["tool", "Read", r#"{"file_path": "/etc/\u001b[2J\u202ex"}"#]);
-    assert!(!ran.stderr.contains('\u{1b}') && !ran.stderr.contains('\u{202e}'), "{:?}", ran.stderr);
-    assert!(ran.stderr.contains(r"/etc/\u{1b}[2J\u{202e}x"), "{}", ran.stderr);
+    for (input, words) in [
+        (r#"{"file_path": "/etc/\u001b[2J\u202ex"}"#, "the path hides a control character at byte 5"),
+        (r#"{"\u001b[2J\u202ex": 1}"#, r#"unknown field "\u{1b}[2J\u{202e}x""#),
+    ] {
+        let ran = run(&workspace, &["tool", "Read", input]);
+        assert!(!ran.stderr.contains('\u{1b}') && !ran.stderr.contains('\u{202e}'), "{:?}", ran.stderr);
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    }
 }
 
 #[test]

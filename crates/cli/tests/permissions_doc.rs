@@ -1,4 +1,4 @@
-//! The examples of docs/permissions.md, judged by the binary: `rules` blocks hold for the `calls` below them.
+//! The examples of docs/permissions.md, judged by the binary: the rules of a block hold for the calls below them.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -35,26 +35,24 @@ fn the_examples_of_the_page_hold() {
                 }
             }
             (_, Some(_)) => block = "",
-            ("rules", None) => {
-                let (list, text) = line.split_once(' ').unwrap();
-                if list == "mode" {
-                    mode = text;
-                } else {
-                    Rule::parse(text).unwrap_or_else(|error| panic!("{line}: {error}"));
-                    rules[list].as_array_mut().expect("a list of rules").push(json!(text));
+            ("rules", None) => match (line.split_once(" → "), line.split_once(' ')) {
+                (Some((text, answer)), _) => {
+                    let (tool, input) = call(text.trim_end());
+                    let case = json!({"tool": tool, "input": input, "rules": rules, "mode": mode});
+                    batch.push_str(&format!("{case}\n"));
+                    expected.push((line, answer.split_once(": ").unwrap_or((answer, ""))));
                 }
-            }
-            ("calls", None) => {
-                let (text, answer) = line.split_once(" → ").unwrap_or_else(|| panic!("no answer in {line}"));
-                let (tool, input) = call(text.trim_end());
-                let case = json!({"tool": tool, "input": input, "rules": rules, "mode": mode});
-                batch.push_str(&format!("{case}\n"));
-                expected.push((line, answer.split_once(": ").unwrap_or((answer, ""))));
-            }
+                (None, Some(("mode", name))) => mode = name,
+                (None, Some((list @ ("allow" | "ask" | "deny"), text))) => {
+                    Rule::parse(text).unwrap_or_else(|error| panic!("{line}: {error}"));
+                    rules[list].as_array_mut().unwrap().push(json!(text));
+                }
+                _ => panic!("neither a rule nor a call with its answer: {line}"),
+            },
             _ => {}
         }
     }
-    assert!(expected.len() > 60, "only {} examples were found", expected.len());
+    assert!(expected.len() > 50, "only {} examples were found", expected.len());
     let workspace = Workspace::new();
     workspace.write("page.jsonl", batch);
     let ran = Binary::new(env!("CARGO_BIN_EXE_gripper"), &workspace)

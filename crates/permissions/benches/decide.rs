@@ -8,7 +8,7 @@
 
 // By path: the crate it lives in builds upon this one, and would be built again with every change here.
 #[path = "../../testkit/src/bench.rs"]
-#[allow(dead_code, reason = "not all of it is used here")]
+#[allow(dead_code, unreachable_pub, reason = "it is made for others too")]
 mod bench;
 
 use std::{path::PathBuf, time::Duration};
