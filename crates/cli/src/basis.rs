@@ -54,6 +54,13 @@ pub(crate) struct Basis {
 impl Basis {
     /// Reads the settings, and says what is wrong with them.
     pub(crate) fn read(flags: &PolicyFlags, environment: &Environment) -> anyhow::Result<Self> {
+        let mut basis = Self::load(flags, environment)?;
+        basis.complain();
+        Ok(basis)
+    }
+
+    /// Reads the settings and leaves it to the caller to say what is wrong with them.
+    pub(crate) fn load(flags: &PolicyFlags, environment: &Environment) -> anyhow::Result<Self> {
         let (watch, loaded) = Watch::start(sources(flags, environment)?);
         // A mistake on the command line is an error, as it is in the other flags.
         let wrong =
@@ -63,9 +70,7 @@ impl Basis {
         }
         let policy = with_flags(flags, environment, &loaded)?;
         let (flags, environment) = (flags.clone(), environment.clone());
-        let mut basis = Self { policy, loaded, watch, flags, environment, said: HashSet::new() };
-        basis.complain();
-        Ok(basis)
+        Ok(Self { policy, loaded, watch, flags, environment, said: HashSet::new() })
     }
 
     /// Takes in settings that changed since the last look. What was granted in this session stays,

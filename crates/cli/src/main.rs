@@ -11,6 +11,7 @@ mod hooks;
 mod interrupt;
 mod lines;
 mod live;
+mod rules;
 mod run;
 mod session;
 mod settings;
@@ -50,6 +51,8 @@ enum Command {
     Explain(explain::Args),
     /// List hooks with what is wrong with them, or fire them by hand
     Hooks(hooks::Args),
+    /// List the rules in force, say what is wrong with them, or check the examples they carry
+    Rules(rules::Args),
     /// Show the settings in force and where each comes from, or check and change a file
     Settings(settings::Args),
     /// Trust the settings of a project
@@ -88,6 +91,7 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Run(args) => block_on(run::run(args, environment)),
         Command::Explain(args) => explain::run(&args, &environment),
         Command::Hooks(args) => block_on(hooks::run(args, environment)),
+        Command::Rules(args) => rules::run(&args, &environment),
         Command::Settings(args) => settings::run(&args, &environment),
         Command::Trust(args) => trust::run(&args, &environment),
         Command::Audit(args) => audit::run(&args, &environment),

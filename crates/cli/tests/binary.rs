@@ -99,7 +99,7 @@ fn exit_codes_tell_what_happened() {
         (&["tool", "Raed", inside], 2, "did you mean Read?"),
         (&["tool", "Read", "not json"], 2, "error: the input is not JSON"),
         (&["tool", "Read", "[]"], 2, "error: invalid_input"),
-        (&["tool", "Read", &outside], 3, "the allow rule Read would settle it"),
+        (&["tool", "Read", &outside], 3, "the allow rule Read(/[root]/outside.txt) would settle it"),
         (&["tool", "Read", &outside, "--yes"], 0, ""),
         (&["tool", "Read", &outside, "--allow", "Read"], 0, ""),
         (&["tool", "Read", &outside, "--add-dir", &root], 0, ""),
@@ -113,9 +113,9 @@ fn exit_codes_tell_what_happened() {
         (&["tool", "Read", inside, "--mode", "plan"], 0, ""),
         (&["tool", "Read", inside, "--mode", "wild"], 2, "there is no permission mode"),
         (
-            &["tool", "Read", inside, "--allow", "Bash(git *)"],
+            &["tool", "Read", inside, "--allow", "Bash(git *"],
             2,
-            "--allow: \"Bash(git *)\": only whole-tool rules",
+            "--allow: \"Bash(git *\" has an opening bracket without a closing one",
         ),
         (&["tool", "Read", inside, "--add-dir", "nowhere"], 2, "--add-dir: nowhere is not a directory"),
     ];
@@ -158,9 +158,14 @@ fn ids_cannot_forge_lines() {
 #[test]
 fn hidden_characters_cannot_play_tricks_on_the_terminal() {
     let workspace = Workspace::new();
-    let ran = run(&workspace, &["tool", "Read", r#"{"file_path": "/etc/\u001b[2J\u202ex"}"#]);
-    assert!(!ran.stderr.contains('\u{1b}') && !ran.stderr.contains('\u{202e}'), "{:?}", ran.stderr);
-    assert!(ran.stderr.contains(r"/etc/\u{1b}[2J\u{202e}x"), "{}", ran.stderr);
+    for (input, words) in [
+        (r#"{"file_path": "/etc/\u001b[2J\u202ex"}"#, "the path hides a control character at byte 5"),
+        (r#"{"\u001b[2J\u202ex": 1}"#, r#"unknown field "\u{1b}[2J\u{202e}x""#),
+    ] {
+        let ran = run(&workspace, &["tool", "Read", input]);
+        assert!(!ran.stderr.contains('\u{1b}') && !ran.stderr.contains('\u{202e}'), "{:?}", ran.stderr);
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    }
 }
 
 #[test]
@@ -367,7 +372,7 @@ fn the_demo_shows_what_it_promises() {
     for words in [
         "✓ c1 Read",
         "✗ c7 Read denied",
-        "the allow rule Read would settle it",
+        "the allow rule Read(",
         "✗ c8 Read hook_blocked",
         "did you mean",
         "did you mean Read?",

@@ -56,7 +56,7 @@ fn a_listing_says_what_is_wrong_and_where() {
     let ran = gripper(&workspace, &["hooks", "list", "--settings", "hooks.json"]);
     assert_eq!(ran.code, 1, "{}", ran.transcript());
     for part in [
-        "PreToolUse Read true command line, hooks.json\n",
+        "PreToolUse Read true command line, [root]/project/hooks.json:1\n",
         "there is no program [root]/project/gone.sh",
         "./a.txt is not executable",
         "hooks of type prompt are not available yet",

@@ -149,13 +149,15 @@ fn an_interrupt_stops_the_call_that_is_asked_about() {
 #[test]
 fn a_rule_that_cannot_be_saved_still_holds() {
     let (workspace, input) = outside();
+    let broken = workspace.write(".gripper/settings.local.json", "{\"permissions\": ");
     let mut session = Session::start(&workspace, &["tool", "Read", &input]);
     session.wait_for(PROMPT).type_in("3\r");
     session.wait_for("  1 Read(/").wait_for("the rule: ").type_in("1\r");
     session.wait_for("where to save it").type_in("1\r");
     let (code, seen) = session.end();
     assert_eq!(code, 0, "{seen}");
-    assert!(seen.contains("holds for this session, but was not saved: no settings files"), "{seen}");
+    assert!(seen.contains("holds for this session, but was not saved: "), "{seen}");
+    assert_eq!(std::fs::read_to_string(broken).unwrap(), "{\"permissions\": ", "the file is not touched");
 }
 
 /// Plays the call several times in one turn; the results go to the terminal as JSON Lines.

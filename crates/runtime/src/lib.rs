@@ -52,7 +52,7 @@ pub use event::{Event, Observer};
 pub use executor::Turn;
 pub use guard::GuardLimits;
 pub use once::{Claim, ResolveOnce};
-pub use pipeline::{CallRequest, CallResult};
+pub use pipeline::{CallRequest, CallResult, preview};
 pub use place::{Located, Place};
 pub use recorder::Recorder;
 pub use registry::{

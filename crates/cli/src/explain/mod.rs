@@ -16,9 +16,10 @@ use gripper_runtime::{
     Place,
     environment::Environment,
     permissions::{
-        Behavior, CommandPlace, Decision, Flags, Request, RuleList, SourcedRule, decide, matching,
+        Behavior, CommandPlace, Decision, Flags, Policy, Request, RuleList, SourcedRule, decide, matching,
         tools::{self, Kind},
     },
+    preview,
 };
 
 use serde_json::{Value, json};
@@ -26,6 +27,7 @@ use serde_json::{Value, json};
 use crate::{
     basis::{self, PolicyFlags},
     exit::{Exit, UsageError},
+    session,
 };
 
 #[derive(clap::Args)]
@@ -68,14 +70,23 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<Exit
     let place = Place { cwd: cwd.clone() };
     let real = |path: &str| place.locate(Path::new(path)).real;
     let home = policy.home.to_string_lossy();
+    // A tool that is there says itself what a call would touch; others are known by name only.
+    if let Some(tool) = session::registry()?.get(&args.tool) {
+        return preview(tool, input, &place, |request| tell(&policy, request, args.json))
+            .map_err(|error| UsageError(error.to_string()))?;
+    }
     let place = CommandPlace { cwd: &cwd.to_string_lossy(), home: &home, real: &real };
     let request = Request::from_input(&args.tool, &input, &policy, place).ok_or_else(|| {
         let wanted = tools::known(&args.tool).map_or("", |known| known.input.as_str());
         UsageError(format!("{} needs \"{wanted}\" in its input, as a text", args.tool))
     })?;
-    let told = Told { decision: decide(&policy, &request), matched: matching(&policy, &request), request };
+    tell(&policy, &request, args.json)
+}
+
+fn tell(policy: &Policy, request: &Request<'_>, as_json: bool) -> anyhow::Result<Exit> {
+    let told = Told { decision: decide(policy, request), matched: matching(policy, request), request };
     let mut out = anstream::stdout().lock();
-    if args.json {
+    if as_json {
         writeln!(out, "{}", serde_json::to_string_pretty(&json::of(&told))?)?;
     } else {
         write!(out, "{}", picture::of(&told))?;
@@ -85,7 +96,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<Exit
 
 /// Everything there is to say about one call.
 struct Told<'a> {
-    request: Request<'a>,
+    request: &'a Request<'a>,
     decision: Decision,
     /// The rules that are about it, whether or not they decided.
     matched: Vec<(RuleList, &'a SourcedRule)>,

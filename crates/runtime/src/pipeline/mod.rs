@@ -24,6 +24,7 @@ use crate::{
     registry::Pool,
     results::Strategy,
     schema::{self, Coercion},
+    settings::Settings,
     tool::{
         Block, Call, DynTool, ErrorCode, ProgressSender, ResultBound, SessionEffect, ToolError, ToolOutput,
         Unfit, ValidInput, accept, accept_rewritten,
@@ -69,6 +70,19 @@ pub(crate) fn admit(
     let access = tool.access(&input, &toolbox.place());
     let hooked = toolbox.hooks.interested(&tool.spec().name);
     Ok(Box::new(Admitted { tool, input, access, hooked }))
+}
+
+/// Shows `look` a call the way rules would see it if no hook spoke, without running anything.
+pub fn preview<T>(
+    tool: &Arc<dyn DynTool>,
+    input: Value,
+    place: &Place,
+    look: impl FnOnce(&Request<'_>) -> T,
+) -> Result<T, ToolError> {
+    let input = validate(tool.as_ref(), input, Settings::default().input_limit)?;
+    let access = tool.access(&input, place);
+    let admitted = Admitted { tool: tool.clone(), input, access, hooked: false };
+    Ok(look(&request(&admitted)))
 }
 
 /// Stages 3 to 5, when nothing earlier stands in the way.

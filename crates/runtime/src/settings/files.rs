@@ -99,7 +99,8 @@ impl Sources {
             }
         }
         if let Some(Given::File(path)) = &self.given {
-            found.push(Candidate { scope: Scope::CommandLine, kind: Kind::Settings, path: path.clone() });
+            let kind = Kind::of_name(path.file_name().unwrap_or_default());
+            found.push(Candidate { scope: Scope::CommandLine, kind, path: path.clone() });
         }
         let mut trouble = Vec::new();
         // The first folder is the machine's own, so it comes last: nothing may outrank it.
