@@ -38,6 +38,11 @@ pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     if !pattern.contains(['*', '\\']) {
         return pattern == text;
     }
+    // Most patterns fail in their first letters.
+    let plain = pattern.find(['*', '\\']).unwrap_or(0);
+    if !pattern.get(..plain).is_some_and(|start| text.starts_with(start)) {
+        return false;
+    }
     let pattern = tokens(pattern);
     let text: Vec<char> = text.chars().collect();
     let (mut at, mut letter) = (0, 0);

@@ -12,7 +12,7 @@ use crate::{
     CommandUse, PathUse, Policy, Request, RuleList, Scope, SourcedRule, Subject, glob,
     policy::{IndexKey, rank},
     programs,
-    rule::{CommandPattern, Fit, PathSet, Pattern},
+    rule::{CommandPattern, Fit, PathSet, Pattern, Spelling, domain_labels},
     sensitive::Own,
     tools,
     web::{self, Site},
@@ -43,6 +43,10 @@ pub(crate) struct List {
     edits: PathSet,
     /// All others.
     others: Vec<usize>,
+    /// Those of them that are a whole line with operators.
+    lines: Vec<usize>,
+    /// Those without wildcards, by their words.
+    spelt: HashMap<String, usize>,
     /// Where words that name files start.
     cwd: PathBuf,
 }
@@ -76,6 +80,7 @@ impl List {
         rules.sort_by(|a, b| rank(b).cmp(&rank(a)));
         let mut programs: HashMap<String, Vec<usize>> = HashMap::new();
         let (mut anywhere, mut others, mut patterns) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut lines, mut spelt) = (Vec::new(), HashMap::new());
         let home = key.anchors.home.to_string_lossy();
         for (at, sourced) in rules.iter().enumerate() {
             let Pattern::Command(pattern) = &sourced.rule.pattern else {
@@ -92,6 +97,12 @@ impl List {
                 }
                 None => anywhere.push(at),
             }
+            if pattern.has_operators() {
+                lines.push(at);
+            }
+            if let Some(line) = pattern.spelt(sourced.rule.text()) {
+                spelt.insert(line, at);
+            }
             patterns.push(Some(pattern.at_home(&home)));
         }
         let paths = |wanted: bool| {
@@ -106,7 +117,7 @@ impl List {
         };
         let (reads, edits) = (paths(false), paths(true));
         let cwd = key.anchors.directories.first().cloned().unwrap_or_else(|| PathBuf::from("/"));
-        Self { allow, programs, anywhere, reads, edits, others, rules, patterns, cwd }
+        Self { allow, programs, anywhere, reads, edits, others, rules, patterns, lines, spelt, cwd }
     }
 
     fn rule(&self, at: usize) -> Option<&SourcedRule> {
@@ -136,9 +147,8 @@ impl List {
 
     /// The rule that is the whole line, word for word.
     pub(crate) fn spells_out(&self, text: &str) -> Option<&SourcedRule> {
-        self.all_commands()
-            .find(|(pattern, rule)| pattern.is_line(rule.rule.text(), text))
-            .map(|(_, rule)| rule)
+        let words: Vec<&str> = text.split_whitespace().collect();
+        self.spelt.get(&words.join(" ")).and_then(|at| self.rule(*at))
     }
 
     fn all_commands(&self) -> impl Iterator<Item = (&CommandPattern, &SourcedRule)> {
@@ -151,8 +161,9 @@ impl List {
 
     /// The deny or ask rule that strikes a call, if one does, and how surely.
     pub(crate) fn strikes(&self, request: &Request<'_>) -> Option<(Fit, &SourcedRule)> {
+        let hosts = hosts(request);
         let whole = self.others.iter().rev().filter_map(|at| self.rule(*at));
-        if let Some(rule) = whole.into_iter().find(|rule| fits_call(&rule.rule.pattern, request)) {
+        if let Some(rule) = whole.into_iter().find(|rule| fits_call(&rule.rule.pattern, request, &hosts)) {
             return Some((Fit::Yes, rule));
         }
         let mut maybe = None;
@@ -204,8 +215,9 @@ impl List {
         }
         let mut maybe = None;
         for part in analysis.parts() {
+            let spelling = Spelling::of(part);
             for (pattern, rule) in self.commands(program(part)) {
-                match pattern.strikes(part) {
+                match pattern.strikes(part, &spelling) {
                     Fit::Yes => return Some((Fit::Yes, rule)),
                     Fit::Maybe => maybe = Some((Fit::Maybe, rule)),
                     Fit::No => {}
@@ -218,8 +230,11 @@ impl List {
                 maybe = self.all_commands().next().map(|(_, rule)| (Fit::Maybe, rule)).or(maybe);
             }
         }
-        let written = self.all_commands().find(|(pattern, _)| pattern.strikes_line(&command.text));
-        if let Some((_, rule)) = written {
+        let written = self.lines.iter().rev().find(|at| {
+            let pattern = self.patterns.get(**at).and_then(Option::as_ref);
+            pattern.is_some_and(|pattern| pattern.strikes_line(&command.text))
+        });
+        if let Some(rule) = written.and_then(|at| self.rule(*at)) {
             return Some((Fit::Yes, rule));
         }
         // What could not be followed, or is given to another program to run, is searched for the
@@ -288,8 +303,9 @@ impl List {
 
     /// The allow rule for a call that has no command and no path.
     pub(crate) fn allows_call(&self, request: &Request<'_>) -> Option<&SourcedRule> {
+        let hosts = hosts(request);
         let mut rules = self.others.iter().rev().filter_map(|at| self.rule(*at));
-        rules.find(|rule| fits_call(&rule.rule.pattern, request))
+        rules.find(|rule| fits_call(&rule.rule.pattern, request, &hosts))
     }
 
     /// The allow rule that covers a path, as written and as it resolves.
@@ -303,7 +319,9 @@ impl List {
             None => folder.to_owned(),
         };
         let both = |set: &PathSet| {
-            set.find(&any(&path.real), false)?;
+            if path.real != path.written {
+                set.find(&any(&path.real), false)?;
+            }
             set.find(&any(&path.written), false)
         };
         // Who may change a file may read it.
@@ -324,18 +342,27 @@ pub(crate) fn program(part: &Part) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
+/// The hosts of the pages of a call, as labels from the last to the first; none for what is no page.
+fn hosts(request: &Request<'_>) -> Vec<Option<Vec<String>>> {
+    let labels = |subject: &Subject| match subject {
+        Subject::Url(url) => Some(match web::site(url) {
+            Site::Open { host, .. } | Site::Doubtful { host, .. } => Some(domain_labels(&host)),
+            Site::Refused(_) => None,
+        }),
+        _ => None,
+    };
+    request.subjects.iter().filter_map(labels).collect()
+}
+
 /// Whether a rule without a command or path fits a call.
-fn fits_call(pattern: &Pattern, request: &Request<'_>) -> bool {
+fn fits_call(pattern: &Pattern, request: &Request<'_>, hosts: &[Option<Vec<String>>]) -> bool {
     match pattern {
         Pattern::AnyTool => true,
         Pattern::Tool(tool) => same_tool(tool, request.tool),
         Pattern::Mcp { .. } => pattern.fits_mcp(request.tool, request.server),
-        Pattern::Domain(domain) => request.subjects.iter().any(|subject| match subject {
-            Subject::Url(url) => match web::site(url) {
-                Site::Open { host, .. } | Site::Doubtful { host, .. } => domain.fits(&host),
-                Site::Refused(_) => domain.is_any(),
-            },
-            _ => false,
+        Pattern::Domain(domain) => hosts.iter().any(|host| match host {
+            Some(labels) => domain.fits_labels(labels),
+            None => domain.is_any(),
         }),
         Pattern::Name { kind, name } => {
             let given = request.subjects.iter().find_map(|subject| match subject {

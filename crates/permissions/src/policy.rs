@@ -221,34 +221,45 @@ impl Policy {
 
     /// The matchers for this policy. Rules that do not count are left out.
     pub(crate) fn index(&self) -> Arc<Index> {
-        let key = self.key();
-        let index = self.rules.prepared.0.get_or_init(|| Arc::new(Index::new(self, key.clone())));
+        let index = self.rules.prepared.0.get_or_init(|| Arc::new(Index::new(self, IndexKey::of(self))));
         // Fields are public: someone may have changed one since the matchers were made.
-        if *index.key() == key { index.clone() } else { Arc::new(Index::new(self, key)) }
-    }
-
-    fn key(&self) -> IndexKey {
-        IndexKey {
-            anchors: Anchors {
-                root: self.root.clone(),
-                home: self.home.clone(),
-                directories: self.directories.clone(),
-                fold_case: self.flags.fold_case,
-            },
-            trusted: self.trusted,
-            auto: self.mode == Mode::Auto,
-            sensitive: self.sensitive.clone(),
-        }
+        if index.key().is_of(self) { index.clone() } else { Arc::new(Index::new(self, IndexKey::of(self))) }
     }
 }
 
 /// What the matchers depend on besides the rules.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct IndexKey {
     pub anchors: Anchors,
     trusted: bool,
     auto: bool,
     pub sensitive: SensitivePaths,
+}
+
+impl IndexKey {
+    fn of(policy: &Policy) -> Self {
+        Self {
+            anchors: Anchors {
+                root: policy.root.clone(),
+                home: policy.home.clone(),
+                directories: policy.directories.clone(),
+                fold_case: policy.flags.fold_case,
+            },
+            trusted: policy.trusted,
+            auto: policy.mode == Mode::Auto,
+            sensitive: policy.sensitive.clone(),
+        }
+    }
+
+    fn is_of(&self, policy: &Policy) -> bool {
+        self.anchors.root == policy.root
+            && self.anchors.home == policy.home
+            && self.anchors.directories == policy.directories
+            && self.anchors.fold_case == policy.flags.fold_case
+            && self.trusted == policy.trusted
+            && self.auto == (policy.mode == Mode::Auto)
+            && self.sensitive == policy.sensitive
+    }
 }
 
 /// Of several rules the one from the strongest source speaks, so that order does not matter.

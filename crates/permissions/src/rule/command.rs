@@ -15,6 +15,44 @@ pub(crate) struct CommandPattern {
     normal: Normal,
     /// The whole text, where it holds operators of the shell.
     line: Option<String>,
+    /// Patterns for texts whose words are separated by gaps.
+    patterns: Vec<String>,
+}
+
+/// A part spelt in the ways that rules are compared with, made once for all rules.
+pub(crate) struct Spelling {
+    /// With what is not known as a letter that only wildcards fit.
+    sure: Vec<String>,
+    /// As patterns, with what is not known as wildcards; none if all is known.
+    perhaps: Vec<String>,
+    /// The program and its subcommands by their usual names.
+    head: Vec<String>,
+}
+
+impl Spelling {
+    pub(crate) fn of(part: &Part) -> Self {
+        let head = part.normal.head.iter().map(|name| programs::usual_name(name).to_owned()).collect();
+        let mut spelling = Self { sure: Vec::new(), perhaps: Vec::new(), head };
+        let Some((first, rest)) = part.argv.split_first() else { return spelling };
+        let Some(program) = first.literal() else { return spelling };
+        let (mut sure, mut perhaps) = (String::new(), String::new());
+        for argument in rest {
+            spell(argument, &mut sure, &mut perhaps);
+        }
+        let open = rest.iter().any(|argument| argument.literal().is_none());
+        let bare = program.rsplit('/').next().unwrap_or(program);
+        let names = [bare, program];
+        for name in names.iter().take(1 + usize::from(bare != program)) {
+            spelling.sure.push(format!("{name}{sure}"));
+            if !part.settings.is_empty() {
+                spelling.sure.push(format!("{}{GAP}{name}{sure}", part.settings.join("\u{1f}")));
+            }
+            if open {
+                spelling.perhaps.push(format!("{}{perhaps}", glob::escape(name)));
+            }
+        }
+        spelling
+    }
 }
 
 /// What may follow the last word.
@@ -64,7 +102,10 @@ impl CommandPattern {
         }
         let plain: Vec<&str> = words.iter().map(String::as_str).collect();
         let line = has_operator(body).then(|| squeeze(text.strip_suffix(":*").map_or(text, |_| body)));
-        Self { normal: gripper_shell::normal(&plain), words, end, line }
+        let mut normal = gripper_shell::normal(&plain);
+        normal.head.iter_mut().for_each(|name| *name = programs::usual_name(name).to_owned());
+        let patterns = patterns(&words, end);
+        Self { normal, words, end, line, patterns }
     }
 
     /// Whether every command fits: `Bash` and `Bash(*)`.
@@ -86,7 +127,8 @@ impl CommandPattern {
                 None => word.clone(),
             }
         };
-        Self { words: self.words.iter().map(expand).collect(), ..self.clone() }
+        let words: Vec<String> = self.words.iter().map(expand).collect();
+        Self { patterns: patterns(&words, self.end), words, ..self.clone() }
     }
 
     /// The program it is about, when that is spelt out.
@@ -188,41 +230,29 @@ impl CommandPattern {
 
     /// How a deny or ask rule fits a part: by its words as they are, in the one spelling, or with
     /// its options in any order.
-    pub(crate) fn strikes(&self, part: &Part) -> Fit {
-        let Some((first, rest)) = part.argv.split_first() else { return Fit::No };
+    pub(crate) fn strikes(&self, part: &Part, spelling: &Spelling) -> Fit {
+        let Some(first) = part.argv.first() else { return Fit::No };
         if self.is_any() {
             return Fit::Yes;
         }
-        let Some(program) = first.literal() else { return Fit::Maybe };
-        let bare = program.rsplit('/').next().unwrap_or(program);
-        let mut best = self.in_any_order(&part.normal, &part.argv);
-        let open = rest.iter().any(|argument| argument.literal().is_none());
-        let (mut sure, mut perhaps) = (String::new(), String::new());
-        let before = part.settings.join("\u{1f}");
-        for argument in rest {
-            spell(argument, &mut sure, &mut perhaps);
+        if first.literal().is_none() {
+            return Fit::Maybe;
         }
-        for name in [bare, program] {
-            let patterns = self.patterns();
-            let fits = |pattern: &String| glob::matches(pattern, &format!("{name}{sure}"));
-            let meets = |pattern: &String| glob::meets(pattern, &format!("{}{perhaps}", glob::escape(name)));
-            let with = |pattern: &String| {
-                !before.is_empty() && glob::matches(pattern, &format!("{before}{GAP}{name}{sure}"))
-            };
-            best = best.max(match () {
-                () if patterns.iter().any(|pattern| fits(pattern) || with(pattern)) => Fit::Yes,
-                () if open && patterns.iter().any(meets) => Fit::Maybe,
-                () => Fit::No,
-            });
+        let fits = |pattern: &String| spelling.sure.iter().any(|text| glob::matches(pattern, text));
+        let meets = |pattern: &String| spelling.perhaps.iter().any(|text| glob::meets(pattern, text));
+        match () {
+            () if self.patterns.iter().any(fits) => Fit::Yes,
+            () if self.in_any_order(part, spelling) => Fit::Yes,
+            () if self.patterns.iter().any(meets) => Fit::Maybe,
+            () => Fit::No,
         }
-        best
     }
 
     /// Whether all that another rule fits, fits this one too, by their texts.
     pub(crate) fn swallows(&self, other: &Self) -> bool {
         let narrow = other.words.join("\u{1f}");
         let ends = other.end == End::Exact || self.end != End::Exact;
-        self.is_any() || (ends && self.patterns().iter().any(|wide| glob::matches(wide, &narrow)))
+        self.is_any() || (ends && self.patterns.iter().any(|wide| glob::matches(wide, &narrow)))
     }
 
     /// Whether its words stand in a part in their order, with options between them of which nobody
@@ -238,23 +268,11 @@ impl CommandPattern {
         wanted.all(|wanted| given.any(|given| given == *wanted))
     }
 
-    /// Patterns for texts whose words are separated by gaps.
-    fn patterns(&self) -> Vec<String> {
-        let pattern = self.words.join("\u{1f}");
-        match self.end {
-            End::Exact => vec![pattern],
-            End::Words => vec![format!("{pattern}{GAP}*"), pattern],
-            End::Anything => vec![format!("{pattern}*")],
-        }
-    }
-
-    fn in_any_order(&self, part: &Normal, argv: &[Argument]) -> Fit {
-        let rule = &self.normal;
-        let part_head: Vec<&str> = part.head.iter().map(|name| programs::usual_name(name)).collect();
-        let rule_head: Vec<&str> = rule.head.iter().map(|name| programs::usual_name(name)).collect();
-        let heads = part_head.get(..rule_head.len()) == Some(rule_head.as_slice());
+    fn in_any_order(&self, part: &Part, spelling: &Spelling) -> bool {
+        let (rule, argv, part) = (&self.normal, &part.argv, &part.normal);
+        let heads = spelling.head.get(..rule.head.len()) == Some(rule.head.as_slice());
         if !heads || self.words.is_empty() || rule.head.is_empty() {
-            return Fit::No;
+            return false;
         }
         let has = |wanted: &String| {
             part.options.iter().any(|option| {
@@ -268,7 +286,7 @@ impl CommandPattern {
             })
         };
         if !rule.options.iter().all(has) {
-            return Fit::No;
+            return false;
         }
         let operands = match self.end {
             End::Exact => {
@@ -288,7 +306,7 @@ impl CommandPattern {
             let open = self.end == End::Anything;
             glob::matches(rule, given) || (open && glob::matches(&format!("{rule}*"), given))
         });
-        if operands && fits { Fit::Yes } else { Fit::No }
+        operands && fits
     }
 
     /// Whether the text of a command could hold what the rule is about, wherever it stands. For
@@ -322,11 +340,22 @@ impl CommandPattern {
         self.line.as_ref().is_some_and(|line| glob::matches(&format!("*{line}*"), &squeeze(text)))
     }
 
-    /// Whether the rule is the line, word for word: the person meant just this.
-    pub(crate) fn is_line(&self, rule: &str, text: &str) -> bool {
-        let inner = rule.split_once('(').and_then(|(_, inner)| inner.strip_suffix(')'));
-        inner
-            .is_some_and(|inner| !inner.contains('*') && inner.split_whitespace().eq(text.split_whitespace()))
+    /// The words of a rule without wildcards, as they stand in it: a line of just these words is
+    /// what the person meant.
+    pub(crate) fn spelt(&self, rule: &str) -> Option<String> {
+        let inner = rule.split_once('(')?.1.strip_suffix(')')?;
+        let words: Vec<&str> = inner.split_whitespace().collect();
+        (!inner.contains('*')).then(|| words.join(" "))
+    }
+}
+
+/// Patterns for texts whose words are separated by gaps.
+fn patterns(words: &[String], end: End) -> Vec<String> {
+    let pattern = words.join("\u{1f}");
+    match end {
+        End::Exact => vec![pattern],
+        End::Words => vec![format!("{pattern}{GAP}*"), pattern],
+        End::Anything => vec![format!("{pattern}*")],
     }
 }
 

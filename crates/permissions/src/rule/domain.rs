@@ -39,10 +39,19 @@ impl DomainPattern {
 
     /// Whether a host, in small letters and without a dot at its end, fits.
     pub(crate) fn fits(&self, host: &str) -> bool {
-        let host = if host.starts_with('[') { vec![host.to_owned()] } else { reversed(host) };
+        self.fits_labels(&labels(host))
+    }
+
+    /// The same for a host that was taken apart.
+    pub(crate) fn fits_labels(&self, host: &[String]) -> bool {
         let same = host.get(..self.labels.len()) == Some(self.labels.as_slice());
         same && if self.below { host.len() > self.labels.len() } else { host.len() == self.labels.len() }
     }
+}
+
+/// The labels of a host from the last to the first. An address is one.
+pub(crate) fn labels(host: &str) -> Vec<String> {
+    if host.starts_with('[') { vec![host.to_owned()] } else { reversed(host) }
 }
 
 fn reversed(name: &str) -> Vec<String> {

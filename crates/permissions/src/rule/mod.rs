@@ -9,8 +9,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-pub(crate) use command::{CommandPattern, Fit};
-pub(crate) use domain::DomainPattern;
+pub(crate) use command::{CommandPattern, Fit, Spelling};
+pub(crate) use domain::{DomainPattern, labels as domain_labels};
 pub(crate) use path::{Anchors, PathPattern, PathSet};
 pub use source::{RuleList, Scope, Source};
 

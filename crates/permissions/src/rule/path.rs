@@ -118,6 +118,15 @@ fn join(base: &str, pattern: &str) -> String {
     }
 }
 
+/// One pattern as it is.
+#[derive(Debug)]
+struct Line {
+    number: usize,
+    text: String,
+    /// The folder below which it can match at all.
+    fixed: PathBuf,
+}
+
 /// Many path rules, prepared to be tested together.
 #[derive(Debug)]
 pub(crate) struct PathSet {
@@ -129,7 +138,9 @@ pub(crate) struct PathSet {
     /// Mere names without wildcards.
     named: HashMap<String, usize>,
     /// The patterns as they are, to be compared with the patterns of commands.
-    lines: Vec<(usize, String)>,
+    lines: Vec<Line>,
+    /// Some of them are about folders only.
+    folders: bool,
     /// A pattern could not be prepared: the set fits everything it is asked about.
     broken: Option<usize>,
 }
@@ -148,6 +159,7 @@ impl PathSet {
             literal: HashMap::new(),
             named: HashMap::new(),
             lines: Vec::new(),
+            folders: false,
             broken: None,
         };
         let mut builder = GitignoreBuilder::new("/");
@@ -170,13 +182,18 @@ impl PathSet {
                 if pattern.is_literal() {
                     set.literal.insert(PathBuf::from(line.replace('\\', "")), number);
                 }
-                set.lines.push((number, line));
+                let plain = |part: &std::path::Component<'_>| {
+                    !part.as_os_str().to_string_lossy().contains(['*', '?', '['])
+                };
+                let fixed = Path::new(&line).components().take_while(plain).collect();
+                set.folders |= line.ends_with('/');
+                set.lines.push(Line { number, fixed, text: line });
             }
         }
         if !set.lines.is_empty() {
             set.rules = builder.build().ok();
             if set.rules.is_none() && !allow {
-                set.broken = set.lines.first().map(|(number, _)| *number);
+                set.broken = set.lines.first().map(|line| line.number);
             }
         }
         set
@@ -201,7 +218,8 @@ impl PathSet {
             let found = rules.matched_path_or_any_parents(below, folder);
             found.inner().and_then(|glob| glob.from()?.to_str()?.parse().ok())
         };
-        number(false).or_else(|| maybe_folder.then(|| number(true)).flatten())
+        // Only patterns that end in a slash ask whether it is a folder.
+        number(false).or_else(|| (maybe_folder && self.folders).then(|| number(true)).flatten())
     }
 
     /// The rule that names exactly this path.
@@ -212,34 +230,27 @@ impl PathSet {
 
     /// The rule that a pattern of a command aims at.
     pub(crate) fn aimed_at(&self, pattern: &str) -> Option<usize> {
-        let found = self.lines.iter().find(|(_, line)| {
-            let line = line.trim_end_matches("/**").trim_end_matches('/').to_lowercase();
-            patterns::reaches(pattern, std::slice::from_ref(&line))
+        let found = self.lines.iter().find(|line| {
+            let text = line.text.trim_end_matches("/**").trim_end_matches('/').to_lowercase();
+            patterns::reaches(pattern, std::slice::from_ref(&text))
         });
-        found.map(|(number, _)| *number).or(self.broken).or(self.whole)
+        found.map(|line| line.number).or(self.broken).or(self.whole)
     }
 
     /// A rule that something which a pattern of a command stands for may fall under.
     pub(crate) fn met_by(&self, pattern: &str) -> Option<usize> {
-        let found = self.lines.iter().find(|(_, line)| patterns::meet(pattern, line));
-        found.map(|(number, _)| *number)
+        self.lines.iter().find(|line| patterns::meet(pattern, &line.text)).map(|line| line.number)
     }
 
     /// Any rule at all.
     pub(crate) fn any(&self) -> Option<usize> {
-        self.broken.or(self.whole).or_else(|| self.lines.first().map(|(number, _)| *number))
+        self.broken.or(self.whole).or_else(|| self.lines.first().map(|line| line.number))
     }
 
     /// The rule about something inside a folder that would go as a whole.
     pub(crate) fn inside(&self, folder: &Path) -> Option<usize> {
-        let found = self.lines.iter().find(|(_, line)| {
-            let fixed: PathBuf = Path::new(line)
-                .components()
-                .take_while(|part| !part.as_os_str().to_string_lossy().contains(['*', '?', '[']))
-                .collect();
-            fixed.starts_with(folder) && fixed != Path::new("/")
-        });
-        found.map(|(number, _)| *number)
+        let inside = |line: &&Line| line.fixed.starts_with(folder) && line.fixed != Path::new("/");
+        self.lines.iter().find(inside).map(|line| line.number)
     }
 }
 

@@ -67,7 +67,7 @@ impl Parser<'_> {
             match byte {
                 b'\\' => at += 1,
                 _ if byte == quote => return Scan::Found(at),
-                b'$' if matches!(self.byte(at + 1), Some(b'(' | b'\\')) => return Scan::Unclear(at),
+                b'$' if matches!(self.byte(at + 1), Some(b'(' | b'[' | b'\\')) => return Scan::Unclear(at),
                 b'$' => careful = true,
                 b'`' => return Scan::Unclear(at),
                 b'(' | b')' | b'"' | b'\'' if careful => return Scan::Unclear(at),

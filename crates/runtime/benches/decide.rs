@@ -1,4 +1,4 @@
-//! What a decision costs with many rules in force. `cargo bench -p gripper-permissions`; `-- --json` for machines.
+//! What a decision costs with many rules in force. `cargo bench -p gripper-runtime --bench decide`; `-- --json` for machines.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -6,15 +6,10 @@
     reason = "a failed expectation is how tests fail"
 )]
 
-// By path: the crate it lives in builds upon this one, and would be built again with every change here.
-#[path = "../../testkit/src/bench.rs"]
-#[allow(dead_code, unreachable_pub, reason = "it is made for others too")]
-mod bench;
-
 use std::{path::PathBuf, time::Duration};
 
-use bench::{Report, percentile, timed};
 use gripper_permissions::{Behavior, CommandPlace, Policy, Request, Rule, RuleList, Scope, Source, decide};
+use gripper_testkit::bench::{Report, percentile, timed};
 use serde_json::{Value, json};
 
 const ROUNDS: usize = 3_000;
