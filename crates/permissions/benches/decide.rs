@@ -8,7 +8,7 @@
 
 // By path: the crate it lives in builds upon this one, and would be built again with every change here.
 #[path = "../../testkit/src/bench.rs"]
-#[allow(dead_code, unreachable_pub, reason = "it is made for others too")]
+#[allow(unreachable_pub, reason = "it is a module of another crate")]
 mod bench;
 
 use std::{path::PathBuf, time::Duration};
@@ -29,18 +29,20 @@ fn main() {
         ("a path", "Edit", json!({"file_path": "src/deep/inside/main.rs"})),
         ("a URL", "WebFetch", json!({"url": "https://docs.example.com/guide"})),
     ];
+    let policies = [0, 100, 1_000].map(|count| (count, policy(count)));
+    let bare = &policies[0].1;
+    let micros = |duration: Duration| duration.as_secs_f64() * 1e6;
     for (what, tool, input) in &calls {
-        let mut bare = Duration::ZERO;
-        for count in [0, 100, 1_000] {
-            let mut samples = samples(&policy(count), tool, input);
+        for (count, policy) in &policies {
+            let request = request(policy, tool, input);
+            let mut once = || decide(policy, &request);
+            assert_eq!(once().behavior, Behavior::Ask, "no rule is about it");
+            let mut samples: Vec<Duration> = (0..ROUNDS).map(|_| timed(&mut once)).collect();
             let (median, most) = (percentile(&mut samples, 50), percentile(&mut samples, 99));
-            let micros = |duration: Duration| duration.as_secs_f64() * 1e6;
             report.absolute(&format!("{what}, {count} rules, median (µs)"), micros(median), LIMIT);
             report.absolute(&format!("{what}, {count} rules, 99th percentile (µs)"), micros(most), LIMIT);
-            match count {
-                0 => bare = median,
-                _ => report.ratio_of(&format!("{what}, {count} rules"), median, "no rules", bare, 10.0),
-            }
+            let without = || decide(bare, &request);
+            report.ratio(&format!("{what}, {count} rules"), ROUNDS, 10.0, once, "no rules", without);
         }
     }
     report.print();
@@ -64,15 +66,9 @@ fn policy(count: usize) -> Policy {
     policy
 }
 
-/// Times of one decision each. The call is taken apart and the rules are prepared beforehand.
-fn samples(policy: &Policy, tool: &str, input: &Value) -> Vec<Duration> {
+/// The call, taken apart beforehand: what is measured is the decision alone.
+fn request<'a>(policy: &Policy, tool: &'a str, input: &'a Value) -> Request<'a> {
     let real = |path: &str| PathBuf::from(path);
     let place = CommandPlace { cwd: CWD, home: "/home/dev", real: &real };
-    let request = Request::from_input(tool, input, policy, place).expect("a call");
-    let mut once = || decide(policy, &request);
-    assert_eq!(once().behavior, Behavior::Ask, "no rule is about it");
-    for _ in 0..ROUNDS / 10 {
-        timed(&mut once);
-    }
-    (0..ROUNDS).map(|_| timed(&mut once)).collect()
+    Request::from_input(tool, input, policy, place).expect("a call")
 }
