@@ -84,8 +84,9 @@ impl<'a> Coverage<'a> {
         if !lacking.is_empty() {
             return Cover::Lacking(lacking);
         }
-        let written = self.paths.iter().filter(|path| path.write);
-        let files = written.filter_map(|path| self.list.allows_path(path));
+        let inside = |path: &PathUse| path.both().into_iter().all(|path| self.policy.holds(path));
+        let granted = self.paths.iter().filter(|path| path.write || !inside(path));
+        let files = granted.filter_map(|path| self.list.allows_path(path));
         Cover::Whole(crate::policy::strongest(needed.into_iter().chain(files)))
     }
 

@@ -236,7 +236,8 @@ impl Judge<'_, '_> {
             .or_else(|| checks::redirection(self.policy, request))
             .or_else(|| checks::exfiltration(&self.index, request))
             .or_else(|| checks::doubtful_url(request))?;
-        Some(self.with_suggestions(found))
+        // No rule lifts these for a command; a file that a rule names is another matter.
+        Some(if request.command_use().is_some() { found } else { self.with_suggestions(found) })
     }
 
     /// Step 6: bypass, where it is available.

@@ -75,7 +75,7 @@ pub(crate) fn check(policy: &Policy, list: RuleList, sourced: &SourcedRule) -> V
 
 /// The call that an example stands for.
 fn call<'r>(rule: &'r Rule, text: &str) -> Option<(&'r str, Value)> {
-    Some(match &rule.pattern {
+    Some(match &*rule.pattern {
         Pattern::Command(_) => ("Bash", json!({ "command": text })),
         Pattern::Path { edit, .. } => (if *edit { "Edit" } else { "Read" }, json!({ "file_path": text })),
         Pattern::Domain(_) => ("WebFetch", json!({ "url": text })),

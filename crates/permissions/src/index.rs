@@ -83,9 +83,9 @@ impl List {
         let (mut lines, mut spelt) = (Vec::new(), HashMap::new());
         let home = key.anchors.home.to_string_lossy();
         for (at, sourced) in rules.iter().enumerate() {
-            let Pattern::Command(pattern) = &sourced.rule.pattern else {
+            let Pattern::Command(pattern) = &*sourced.rule.pattern else {
                 patterns.push(None);
-                if !matches!(sourced.rule.pattern, Pattern::Path { .. }) {
+                if !matches!(*sourced.rule.pattern, Pattern::Path { .. }) {
                     others.push(at);
                 }
                 continue;
@@ -107,7 +107,7 @@ impl List {
         }
         let paths = |wanted: bool| {
             let chosen =
-                rules.iter().enumerate().filter_map(move |(at, sourced)| match &sourced.rule.pattern {
+                rules.iter().enumerate().filter_map(move |(at, sourced)| match &*sourced.rule.pattern {
                     Pattern::Path { edit, pattern, .. } if *edit == wanted => {
                         Some((at, pattern.as_ref(), sourced.source.scope == Scope::User))
                     }

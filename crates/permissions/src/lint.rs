@@ -30,7 +30,7 @@ fn one(policy: &Policy, list: RuleList, sourced: &SourcedRule, known: &[&str]) -
     let (rule, source) = (&sourced.rule, sourced.source.clone());
     let inert = |what: String| Diagnostic::error(source.clone(), what);
     let allow = list == RuleList::Allow;
-    match &rule.pattern {
+    match &*rule.pattern {
         Pattern::AnyTool if allow => Some(
             inert("allow * grants nothing: name the tools".to_owned())
                 .fix("or use the mode bypassPermissions"),

@@ -192,7 +192,7 @@ impl Policy {
 
     /// The deny rule that takes a tool away altogether.
     pub fn blanket_deny(&self, name: &str, server: Option<&str>) -> Option<&SourcedRule> {
-        let whole = |sourced: &&SourcedRule| match &sourced.rule.pattern {
+        let whole = |sourced: &&SourcedRule| match &*sourced.rule.pattern {
             Pattern::AnyTool => true,
             Pattern::Tool(tool) => tool == name,
             Pattern::Command(command) => command.is_any() && name == "Bash",
@@ -210,7 +210,7 @@ impl Policy {
         }
         let foreign = !self.trusted && matches!(sourced.source.scope, Scope::Project | Scope::Local);
         let set_aside = self.mode == Mode::Auto && sourced.rule.is_broad();
-        let empty = match &sourced.rule.pattern {
+        let empty = match &*sourced.rule.pattern {
             Pattern::AnyTool | Pattern::Param { .. } => true,
             Pattern::Mcp { server, .. } => server.contains('*'),
             Pattern::Path { misnamed, .. } => *misnamed,

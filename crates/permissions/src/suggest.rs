@@ -138,6 +138,10 @@ fn part_rules(judge: &Judge<'_, '_>, part: &Part) -> Option<Vec<Suggestion>> {
 fn words(part: &Part) -> Option<Suggestion> {
     let argv: Vec<&str> = part.argv.iter().map(Argument::literal).collect::<Option<_>>()?;
     let first = *argv.first()?;
+    // What reads its program from elsewhere is no command one could know.
+    if programs::is_interpreter(program(part)) && argv.iter().skip(1).all(|word| word.starts_with('-')) {
+        return None;
+    }
     let plain = |word: &&str| !word.starts_with('-') && !word.contains(char::is_whitespace) && is_plain(word);
     let count = match programs::words(&argv) {
         Some(count) => Some(count),

@@ -5,7 +5,7 @@ mod domain;
 mod path;
 mod source;
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use serde::Serialize;
 
@@ -35,7 +35,8 @@ const LONGEST: usize = 4096;
 #[serde(into = "String")]
 pub struct Rule {
     text: String,
-    pub(crate) pattern: Pattern,
+    /// Shared: rules are copied into decisions and grants.
+    pub(crate) pattern: Arc<Pattern>,
 }
 
 /// What a rule is about.
@@ -118,7 +119,7 @@ impl Rule {
             "*" if specifier.is_none() => Pattern::AnyTool,
             _ => Pattern::parse(text, name, specifier)?,
         };
-        Ok(Self { text: text.to_owned(), pattern })
+        Ok(Self { text: text.to_owned(), pattern: Arc::new(pattern) })
     }
 
     /// The rule as it was written.
@@ -128,7 +129,7 @@ impl Rule {
 
     /// Whether, as an allow rule, it would let nearly anything be done.
     pub fn is_broad(&self) -> bool {
-        match &self.pattern {
+        match &*self.pattern {
             Pattern::AnyTool => true,
             Pattern::Command(command) => {
                 command.is_any()
