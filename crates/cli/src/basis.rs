@@ -74,9 +74,9 @@ impl Basis {
     }
 
     /// Takes in settings that changed since the last look. What was granted in this session stays,
-    /// and so does a mode that was entered in it.
-    pub(crate) fn refresh(&mut self, toolbox: &Toolbox) {
-        let Some(loaded) = self.watch.changed() else { return };
+    /// and so does a mode that was entered in it. True if there was something.
+    pub(crate) fn refresh(&mut self, toolbox: &Toolbox) -> bool {
+        let Some(loaded) = self.watch.changed() else { return false };
         // The flags were fine before, so only what they name can have gone; then the old policy stays.
         match with_flags(&self.flags, &self.environment, &loaded) {
             Err(error) => show::warn(&format!("changed settings are not in force: {error:#}")),
@@ -87,6 +87,12 @@ impl Basis {
             }
         }
         self.complain();
+        true
+    }
+
+    /// What the process was started with.
+    pub(crate) fn environment(&self) -> &Environment {
+        &self.environment
     }
 
     /// Where the settings of this run are.

@@ -15,7 +15,7 @@ use gripper_runtime::{
     approve::{Preapproved, SaveRule, SaveTo},
     audit::{self, AuditLog},
     environment::{Environment, inherited},
-    hooks::{HookRunner, Surroundings},
+    hooks::{HookRunner, LiveHooks, Surroundings},
     permissions::{Rule, RuleList, Scope},
     results::{ResultsStore, StoreLimits},
     settings::{self, Kind, Sources},
@@ -30,6 +30,7 @@ pub(crate) struct Session {
     recorder: Option<Arc<Recorder>>,
     failures: Arc<HookFailures>,
     basis: Basis,
+    hooks: Arc<LiveHooks>,
 }
 
 /// Counts hooks that failed.
@@ -45,9 +46,14 @@ impl Observer for HookFailures {
 }
 
 impl Session {
-    /// Takes in settings that changed since the last look.
+    /// Takes in settings that changed since the last look, hooks included.
     pub(crate) fn refresh(&mut self) {
-        self.basis.refresh(&self.toolbox);
+        if self.basis.refresh(&self.toolbox) {
+            let (entries, diagnostics) = self.basis.hooks();
+            diagnostics.iter().for_each(|found| show::warn(&found.to_string()));
+            self.hooks.replace(HookRunner::new(entries, surroundings(self.basis.environment())));
+            self.toolbox.settings_changed();
+        }
     }
 
     /// Ends the session: hooks hear of it, what is still on its way to the audit log is written
@@ -124,9 +130,8 @@ pub(crate) async fn open(
     }
     let (entries, diagnostics) = basis.hooks();
     diagnostics.iter().for_each(|found| show::warn(&found.to_string()));
-    if !entries.is_empty() {
-        builder = builder.hooks(Arc::new(HookRunner::new(entries, surroundings(environment))));
-    }
+    let hooks = Arc::new(LiveHooks::new(HookRunner::new(entries, surroundings(environment))));
+    builder = builder.hooks(hooks.clone());
     let failures = Arc::<HookFailures>::default();
     builder = builder.observer(failures.clone());
     let mut recorder = None;
@@ -146,7 +151,7 @@ pub(crate) async fn open(
     }
     let toolbox = shape(builder).build();
     toolbox.begin().await.iter().for_each(show::hook);
-    Ok(Session { toolbox, recorder, failures, basis })
+    Ok(Session { toolbox, recorder, failures, basis, hooks })
 }
 
 fn results_store(config: &Path, session: &str, limits: StoreLimits) -> ResultsStore {

@@ -148,8 +148,9 @@ fn files_are_checked_and_changed() {
 }
 
 #[test]
-fn a_rule_added_between_two_calls_takes_effect() {
+fn what_is_changed_between_two_calls_takes_effect() {
     let workspace = project(&json!({}));
+    assert_eq!(gripper(&workspace, &["trust"]).run().code, 0);
     let mut command = gripper(&workspace, &["run", "-", "--json"]).into_command();
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -167,6 +168,10 @@ fn a_rule_added_between_two_calls_takes_effect() {
     assert_eq!(read("c3"), "denied", "a file that breaks keeps what it held");
     workspace.write(".gripper/settings.local.json", "{}");
     assert_eq!(read("c4"), Value::Null);
+    let hooks =
+        json!({"PreToolUse": [{"matcher": "Read", "hooks": [{"type": "command", "command": "exit 2"}]}]});
+    workspace.write(".gripper/settings.local.json", json!({ "hooks": hooks }).to_string());
+    assert_eq!(read("c5"), "hook_blocked", "hooks change with the settings");
     drop(calls);
     let ended = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);

@@ -121,6 +121,11 @@ impl Toolbox {
         self.policy.send_modify(|policy| *policy = Arc::new(change(policy)));
     }
 
+    /// Tells hooks that settings changed.
+    pub fn settings_changed(&self) {
+        self.notify(HookEvent::CONFIG_CHANGE, "settings", json!({ "source": "settings" }));
+    }
+
     pub(crate) fn policy_changes(&self) -> watch::Receiver<Arc<Policy>> {
         self.policy.subscribe()
     }

@@ -8,6 +8,7 @@ pub mod config;
 mod contract;
 mod health;
 mod http;
+mod live;
 mod runner;
 mod set;
 
@@ -25,6 +26,7 @@ use crate::{pipeline::CallResult, place::Place, tool::Agent};
 
 pub(crate) use contract::{call_fields, fields};
 pub use health::ailment;
+pub use live::LiveHooks;
 pub use runner::{HookRunner, Rehearsal, Surroundings};
 pub use set::{Answer, HookSet};
 
