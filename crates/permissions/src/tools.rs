@@ -54,6 +54,12 @@ pub fn known(name: &str) -> Option<&'static KnownTool> {
     KNOWN.get(name)
 }
 
+/// The known tool whose name is nearly the same.
+pub fn near(name: &str) -> Option<&'static str> {
+    let far = |known: &str| strsim::damerau_levenshtein(&known.to_lowercase(), &name.to_lowercase());
+    names().map(|known| (far(known), known)).min().filter(|(far, _)| *far <= 2).map(|(_, known)| known)
+}
+
 /// The names of all known tools.
 pub fn names() -> impl Iterator<Item = &'static str> {
     KNOWN.keys().map(String::as_str)

@@ -3,13 +3,13 @@
 use gripper_shell::{Argument, Part, Risk};
 use serde_json::{Value, json};
 
-use super::Told;
+use super::{Matched, Told};
 
 pub(super) fn of(told: &Told<'_>) -> Value {
     let mut value = json!(told.decision);
     value["step_name"] = json!(told.decision.step_name());
-    let rule = |(list, rule)| json!({ "list": list, "rule": rule });
-    value["matched"] = told.matched.iter().copied().map(rule).collect();
+    let rule = |matched: &Matched<'_>| json!({ "list": matched.list, "rule": matched.rule, "counts": matched.counts });
+    value["matched"] = told.matched.iter().map(rule).collect();
     let Some(command) = told.request.command_use() else { return value };
     let analysis = &command.analysis;
     value["command"] = json!(command.text);

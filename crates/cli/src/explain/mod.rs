@@ -84,7 +84,11 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<Exit
 }
 
 fn tell(policy: &Policy, request: &Request<'_>, as_json: bool) -> anyhow::Result<Exit> {
-    let told = Told { decision: decide(policy, request), matched: matching(policy, request), request };
+    let matched = matching(policy, request)
+        .into_iter()
+        .map(|(list, rule)| Matched { list, rule, counts: policy.counts(list, rule) })
+        .collect();
+    let told = Told { decision: decide(policy, request), matched, request };
     let mut out = anstream::stdout().lock();
     if as_json {
         writeln!(out, "{}", serde_json::to_string_pretty(&json::of(&told))?)?;
@@ -94,12 +98,19 @@ fn tell(policy: &Policy, request: &Request<'_>, as_json: bool) -> anyhow::Result
     Ok(exit(told.decision.behavior))
 }
 
+/// A rule about a call, and whether it counts.
+struct Matched<'a> {
+    list: RuleList,
+    rule: &'a SourcedRule,
+    counts: bool,
+}
+
 /// Everything there is to say about one call.
 struct Told<'a> {
     request: &'a Request<'a>,
     decision: Decision,
     /// The rules that are about it, whether or not they decided.
-    matched: Vec<(RuleList, &'a SourcedRule)>,
+    matched: Vec<Matched<'a>>,
 }
 
 /// The input of a tool: JSON, or for tools about one thing just that.

@@ -74,10 +74,14 @@ pub(crate) fn command(command: &CommandUse) -> String {
 fn rules(text: &mut String, told: &Told<'_>) {
     let decision = &told.decision;
     let _ = writeln!(text, "\n{BOLD}step{BOLD:#}      {} of 9: {}", decision.step, decision.step_name());
-    for (list, sourced) in told.matched.iter().take(MOST_PARTS) {
-        let rule = show::safe(sourced.rule.text()).into_owned();
-        let _ =
-            writeln!(text, "{BOLD}rule{BOLD:#}      {} {rule} {DIM}{}{DIM:#}", list.name(), sourced.source);
+    for matched in told.matched.iter().take(MOST_PARTS) {
+        let (list, rule) = (matched.list.name(), show::safe(matched.rule.rule.text()).into_owned());
+        let inert = if matched.counts { "" } else { ", does not count here" };
+        let _ = writeln!(
+            text,
+            "{BOLD}rule{BOLD:#}      {list} {rule} {DIM}{}{inert}{DIM:#}",
+            matched.rule.source
+        );
     }
     more(text, told.matched.len(), MOST_PARTS);
     for suggestion in &decision.suggestions {
