@@ -132,6 +132,10 @@ impl<'a> Coverage<'a> {
         }
         match &effect.kind {
             EffectKind::Tamper => program(part) == "rm",
+            // It says only that the program writes; the operands say what.
+            EffectKind::Write(Target::Unknown) => {
+                !part.argv.is_empty() && part.argv.iter().all(|argument| argument.span != effect.span)
+            }
             kind => self.writes_inside(kind),
         }
     }
