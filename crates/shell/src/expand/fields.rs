@@ -48,6 +48,10 @@ impl Fields {
     fn split(&mut self, text: &Text) {
         for stretch in text.stretches() {
             match stretch {
+                // In a pattern that comes from a variable a backslash still takes meanings away.
+                Stretch::Known(known) if known.contains('\\') && known.contains(['*', '?', '[']) => {
+                    return self.absorb(Origin::Data);
+                }
                 Stretch::Known(known) => {
                     let blank = |c: char| matches!(c, ' ' | '\t' | '\n');
                     let mut words = known.split(blank);
