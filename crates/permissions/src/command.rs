@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gripper_shell::{Analysis, EffectKind, Surroundings, Target, Verdict, analyze};
+use gripper_shell::{Analysis, EffectKind, Surroundings, Target, Verdict, analyze, join};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -109,7 +109,7 @@ impl<'a> Request<'a> {
                     Some(below) => format!("{}/{below}", place.home),
                     None => text.to_owned(),
                 };
-                let written = tidy(place.cwd, &text);
+                let written = join(place.cwd, &text);
                 let real = (place.real)(&written);
                 let edit = kind == Kind::Edit;
                 let mut subjects = vec![Subject::Path(PathUse::new(written, real, edit))];
@@ -120,7 +120,7 @@ impl<'a> Request<'a> {
                         Some(below) => format!("{}/{below}", place.home),
                         None => within.to_owned(),
                     };
-                    let pattern = tidy(&tidy(place.cwd, &text), &below);
+                    let pattern = join(&join(place.cwd, &text), &below);
                     let folder = base(&pattern).to_owned();
                     subjects.push(Subject::Path(PathUse::new(&folder, (place.real)(&folder), false)));
                 }
@@ -145,22 +145,6 @@ impl<'a> Request<'a> {
             _ => None,
         })
     }
-}
-
-/// Absolute, with `.` and `..` taken out by spelling.
-pub(crate) fn tidy(cwd: &str, path: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    let base = if path.starts_with('/') { "" } else { cwd };
-    for part in base.split('/').chain(path.split('/')) {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop();
-            }
-            other => parts.push(other),
-        }
-    }
-    format!("/{}", parts.join("/"))
 }
 
 /// The folder in which a pattern starts to match.

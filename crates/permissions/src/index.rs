@@ -451,5 +451,5 @@ pub(crate) fn words(part: &Part) -> impl Iterator<Item = String> {
 
 /// Absolute, by spelling alone.
 pub(crate) fn absolute(cwd: &Path, word: &str) -> PathBuf {
-    PathBuf::from(crate::command::tidy(&cwd.to_string_lossy(), word))
+    PathBuf::from(gripper_shell::join(&cwd.to_string_lossy(), word))
 }

@@ -49,7 +49,7 @@ pub use effect::{Cause, Effect, EffectKind, Target};
 pub use model::programs;
 pub use risk::{Phase, Risk, RiskKind, Severity};
 pub use span::Span;
-pub use surroundings::Surroundings;
+pub use surroundings::{Surroundings, join};
 pub use value::{Argument, Origin, Stretch, Text};
 pub use walk::{bare_program, is_setting};
 

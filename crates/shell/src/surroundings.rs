@@ -41,7 +41,7 @@ pub(crate) fn within(path: &str, root: &str) -> bool {
 }
 
 /// `path` against `base`, with `.`, `..` and double slashes taken out. `..` above the root stays at the root.
-pub(crate) fn join(base: &str, path: &str) -> String {
+pub fn join(base: &str, path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     let whole = [if path.starts_with('/') { "" } else { base }, path];
     for part in whole.iter().flat_map(|text| text.split('/')) {
