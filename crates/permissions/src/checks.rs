@@ -115,7 +115,7 @@ pub(crate) fn blind_removal(request: &Request<'_>) -> Option<Decision> {
         let named = |argument: &Argument, effect: &Effect| argument.span == effect.span;
         let unknown = |effect: &Effect| {
             effect.kind == EffectKind::Delete(Target::Unknown)
-                && (part.moved || part.argv.iter().any(|argument| named(argument, effect)))
+                && (part.moved || part.argv.iter().skip(1).any(|argument| named(argument, effect)))
                 && !programs::is_carrier(crate::index::program(part))
         };
         let in_bulk = part.effects.iter().any(|effect| effect.kind == EffectKind::Tamper);

@@ -134,7 +134,7 @@ impl<'a> Coverage<'a> {
             EffectKind::Tamper => program(part) == "rm",
             // It says only that the program writes; the operands say what.
             EffectKind::Write(Target::Unknown) => {
-                !part.argv.is_empty() && part.argv.iter().all(|argument| argument.span != effect.span)
+                !part.argv.is_empty() && part.argv.iter().skip(1).all(|argument| argument.span != effect.span)
             }
             kind => self.writes_inside(kind),
         }

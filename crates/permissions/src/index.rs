@@ -266,7 +266,7 @@ impl List {
         let found = parts.into_iter().find_map(|part| {
             let unknown = part.effects.iter().any(|effect| match &effect.kind {
                 EffectKind::Write(Target::Unknown) | EffectKind::Delete(Target::Unknown) => {
-                    part.argv.iter().any(|argument| argument.span == effect.span) || part.moved
+                    part.argv.iter().skip(1).any(|argument| argument.span == effect.span) || part.moved
                 }
                 _ => false,
             });

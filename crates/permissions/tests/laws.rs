@@ -77,7 +77,7 @@ const RULES: [&str; 30] = [
     "Edit",
     "Edit(src/**)",
     "Edit(out.txt)",
-    "Edit(/build/**)",
+    "Edit(build/**)",
     "WebFetch(domain:*.example.com)",
     "WebFetch",
     "mcp__github",

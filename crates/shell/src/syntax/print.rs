@@ -408,6 +408,14 @@ impl<'a> Printer<'a> {
     }
 
     fn parameter(&mut self, parameter: &'a Parameter) {
+        let special = matches!(parameter.name.as_str(), "$" | "?" | "!" | "#" | "@" | "*" | "-");
+        let bare = parameter.subscript.is_none() && parameter.operation.is_none();
+        if special && bare && !parameter.length && !parameter.indirect {
+            // Braces that were not there could be taken for others.
+            self.put("$");
+            self.put(&parameter.name);
+            return;
+        }
         self.put("${");
         self.put(if parameter.length { "#" } else { "" });
         self.put(if parameter.indirect { "!" } else { "" });
