@@ -16,7 +16,7 @@ impl Parser<'_> {
         if self.pos != end {
             return self.fail_at("unclear end of an expression", start, end);
         }
-        Ok(Arithmetic { pieces, span: self.span(start, end) })
+        Ok(Arithmetic::of(pieces, self.span(start, end)))
     }
 
     /// `$[ … ]`, from the bracket on.
@@ -28,10 +28,10 @@ impl Parser<'_> {
             Scan::Open => return self.fail("`$[` is never closed"),
             Scan::Unclear(at) => return self.fail_at("quotes inside of `$[`", at, at + 1),
         };
-        // Parentheses that do not match here would not stay inside of `$(( ))`.
+        // The old form has rules of its own for everything but numbers, names and operators.
         let balanced = self.byte(end).is_some() && {
             let inside = self.text.get(start..end).unwrap_or_default();
-            !inside.contains(['\'', '"', '`', '\\', '#', '(', ')', '{', '}'])
+            !inside.contains(['\'', '"', '`', '\\', '#', '(', ')', '{', '}', '$'])
         };
         if !balanced {
             return self.fail_at("only plain expressions are understood inside of `$[`", start, end);
@@ -39,7 +39,7 @@ impl Parser<'_> {
         let expression = self.arithmetic_until(end)?;
         self.pos = end;
         self.advance();
-        Ok(expression)
+        Ok(Arithmetic { brackets: true, ..expression })
     }
 
     /// The subscript after a `[`, with its `]`. `strict`: no quotes are understood here. `braces`:
@@ -75,7 +75,7 @@ impl Parser<'_> {
             return self.unexpected();
         }
         self.advance();
-        Ok(Arithmetic { pieces, span })
+        Ok(Arithmetic::of(pieces, span))
     }
 
     /// `'…'` in a subscript. For an array with numbers bash does not see the quotes and expands

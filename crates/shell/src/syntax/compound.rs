@@ -278,7 +278,7 @@ impl Parser<'_> {
 /// Splits the header of an arithmetic loop at its semicolons. Bash does not look at parentheses
 /// when it does so; a semicolon inside of some is refused.
 fn split_header(expression: Arithmetic) -> Option<[Arithmetic; 3]> {
-    let mut parts = vec![Arithmetic { pieces: Vec::new(), span: expression.span }];
+    let mut parts = vec![Arithmetic::of(Vec::new(), expression.span)];
     let mut depth = 0_i32;
     for piece in expression.pieces {
         let PieceKind::Literal(text) = piece.kind else {
@@ -290,7 +290,7 @@ fn split_header(expression: Arithmetic) -> Option<[Arithmetic; 3]> {
                 if depth != 0 {
                     return None;
                 }
-                parts.push(Arithmetic { pieces: Vec::new(), span: expression.span });
+                parts.push(Arithmetic::of(Vec::new(), expression.span));
             }
             for byte in part.bytes() {
                 depth += i32::from(matches!(byte, b'(' | b'[')) - i32::from(matches!(byte, b')' | b']'));

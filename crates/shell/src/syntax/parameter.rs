@@ -197,7 +197,7 @@ impl Parser<'_> {
             }
             self.arithmetic_piece(&mut pieces)?;
         }
-        Ok(Arithmetic { pieces, span: self.span(start, self.pos) })
+        Ok(Arithmetic::of(pieces, self.span(start, self.pos)))
     }
 
     /// The word of an operation, up to the closing brace or, for a pattern that is replaced, a

@@ -356,6 +356,11 @@ impl<'a> Printer<'a> {
             PieceKind::Locale(inside) => self.quoted("$\"", inside),
             PieceKind::Parameter(parameter) => self.parameter(parameter),
             PieceKind::Command(substitution) => self.substitution(substitution, quoted),
+            PieceKind::Arithmetic(expression) if expression.brackets => {
+                self.put("$[");
+                self.arithmetic(expression);
+                self.put("]");
+            }
             PieceKind::Arithmetic(expression) => {
                 self.put("$((");
                 self.arithmetic(expression);

@@ -249,6 +249,15 @@ pub struct Arithmetic {
     pub pieces: Vec<Piece>,
     /// Where it stands, brackets not included.
     pub span: Span,
+    /// It was written in the old form, `$[…]`.
+    pub brackets: bool,
+}
+
+impl Arithmetic {
+    /// The pieces of an expression, and where they stand.
+    pub fn of(pieces: Vec<Piece>, span: Span) -> Self {
+        Self { pieces, span, brackets: false }
+    }
 }
 
 /// A word as written.

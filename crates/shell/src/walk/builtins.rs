@@ -398,7 +398,7 @@ impl Walker<'_> {
         match argument.literal() {
             Some(text) if !text.contains(['$', '`', '[', '\\', '"', '\'']) => {
                 let piece = Piece { kind: PieceKind::Literal(text.to_owned()), span: argument.span };
-                self.arithmetic(state, &Arithmetic { pieces: vec![piece], span: argument.span });
+                self.arithmetic(state, &Arithmetic::of(vec![piece], argument.span));
             }
             _ => self.unresolved("arithmetic on text that is not known can run code", argument.span),
         }

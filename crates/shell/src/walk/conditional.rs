@@ -18,7 +18,7 @@ impl Walker<'_> {
                 let computes = matches!(operator.as_str(), "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge");
                 for word in [left, right] {
                     if computes {
-                        self.arithmetic(state, &Arithmetic { pieces: word.pieces.clone(), span: word.span });
+                        self.arithmetic(state, &Arithmetic::of(word.pieces.clone(), word.span));
                     } else {
                         self.text(state, word);
                     }

@@ -223,7 +223,7 @@ impl Changes {
             Test::Word(word) | Test::Unary { operand: word, .. } => self.word(word),
             Test::Binary { left, right, .. } => {
                 for word in [left, right] {
-                    self.arithmetic(&Arithmetic { pieces: word.pieces.clone(), span: word.span });
+                    self.arithmetic(&Arithmetic::of(word.pieces.clone(), word.span));
                 }
             }
             Test::Not(inner) | Test::Group(inner) => self.test(inner),
