@@ -52,6 +52,9 @@ impl Walker<'_> {
         let lists = self.argument_lists(&mut state, simple, span);
         self.run.testing = false;
         self.redirects(&mut state, redirects);
+        if !redirects.is_empty() && matches!(first_name.as_str(), "set" | "shift" | "getopts") {
+            self.unresolved("a redirection that fails keeps the arguments as they were", span);
+        }
         self.run.cause = Cause::Setting;
         if simple.words.is_empty() {
             for assignment in &simple.assignments {
