@@ -79,7 +79,10 @@ impl Basis {
         let Some(loaded) = self.watch.changed() else { return false };
         // The flags were fine before, so only what they name can have gone; then the old policy stays.
         match with_flags(&self.flags, &self.environment, &loaded) {
-            Err(error) => show::warn(&format!("changed settings are not in force: {error:#}")),
+            Err(error) => {
+                show::warn(&format!("changed settings are not in force: {error:#}"));
+                return false;
+            }
             Ok(policy) => {
                 let before = std::mem::replace(&mut self.policy, policy.clone());
                 self.loaded = loaded;
@@ -159,6 +162,9 @@ fn carried_over(mut policy: Policy, current: &Policy, mode_before: Mode) -> Poli
 fn with_flags(flags: &PolicyFlags, environment: &Environment, loaded: &Loaded) -> anyhow::Result<Policy> {
     let mut policy = flags.mode.map_or_else(|| loaded.policy.clone(), |mode| loaded.with_mode(mode));
     let cwd = policy.directories.first().cloned().unwrap_or_default();
+    if let Some(config) = &environment.config_dir {
+        policy.protected.extend(["audit", "sessions", "trust.json"].map(|own| config.join(own)));
+    }
     if policy.mode == Mode::BypassPermissions {
         if policy.flags.bypass_unavailable {
             show::warn("bypassPermissions is refused: the settings took it away");

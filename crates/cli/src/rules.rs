@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use gripper_runtime::{
     environment::Environment,
-    permissions::{Diagnostic, Mode, Policy, RuleList, Rules, Scope, Source, SourcedRule, Weight, lint},
+    permissions::{
+        Diagnostic, Mode, Policy, RuleList, Scope, Source, SourcedRule, Weight, failing_examples, lint,
+    },
     settings::{Given, Loaded, load},
 };
 use serde_json::{Value, json};
@@ -78,7 +80,7 @@ fn list(policy: &Policy, json: bool) -> anyhow::Result<Exit> {
         let all = all.into_iter().map(|(list, rule)| {
             let mut value = json!(rule);
             value["list"] = json!(list);
-            value["set_aside"] = json!(set_aside(policy, list, rule));
+            value["set_aside"] = json!(policy.set_aside(list, rule));
             value
         });
         show::line(&json!({ "rules": all.collect::<Vec<Value>>() }).to_string())?;
@@ -91,25 +93,11 @@ fn list(policy: &Policy, json: bool) -> anyhow::Result<Exit> {
         let text = show::safe(rule.rule.text());
         let source = show::safe(&place(&rule.source)).into_owned();
         show::line(&format!("{BOLD}{:<5}{BOLD:#} {text}  {DIM}{source}{DIM:#}", list.name()))?;
-        if let Some(why) = set_aside(policy, list, rule) {
+        if let Some(why) = policy.set_aside(list, rule) {
             show::line(&format!("      {BAD}does not count: {why}{BAD:#}"))?;
         }
     }
     Ok(Exit::Ok)
-}
-
-/// Why a rule does not count, if it does not.
-fn set_aside(policy: &Policy, list: RuleList, rule: &SourcedRule) -> Option<&'static str> {
-    let foreign = !policy.trusted && matches!(rule.source.scope, Scope::Project | Scope::Local);
-    if policy.counts(list, rule) {
-        None
-    } else if foreign {
-        Some("the folder is not trusted (gripper trust)")
-    } else if policy.mode == Mode::Auto && rule.rule.is_broad() {
-        Some("the mode auto sets broad allow rules aside")
-    } else {
-        Some("it grants nothing (gripper rules lint says why)")
-    }
 }
 
 /// What is wrong with the rules of a policy.
@@ -151,7 +139,7 @@ fn test(files: &[PathBuf], json: bool, environment: &Environment) -> anyhow::Res
         policy.rules.retain(|_, rule| meant(&rule.source));
         let rules = RuleList::ALL.into_iter().flat_map(|list| policy.rules.list(list));
         examples += rules.map(|rule| rule.examples.fits.len() + rule.examples.not_match.len()).sum::<usize>();
-        failures.extend(failing(&policy)?);
+        failures.extend(failing_examples(&policy));
     }
     let exit = if failures.is_empty() { Exit::Ok } else { Exit::Failed };
     if json {
@@ -166,20 +154,6 @@ fn test(files: &[PathBuf], json: bool, environment: &Environment) -> anyhow::Res
         show::warn("no rule carries examples, so there was nothing to test");
     }
     Ok(exit)
-}
-
-/// The examples that do not hold: what is only found as long as rules carry them.
-fn failing(policy: &Policy) -> anyhow::Result<Vec<Diagnostic>> {
-    let mut bare = Policy { rules: Rules::default(), ..policy.clone() };
-    for list in RuleList::ALL {
-        for rule in policy.rules.list(list) {
-            bare.rules.add(list, rule.rule.clone(), rule.source.clone());
-        }
-    }
-    let without = findings(&bare)?;
-    let mut found = findings(policy)?;
-    found.retain(|found| !without.contains(found));
-    Ok(found)
 }
 
 fn print(found: &Diagnostic) -> std::io::Result<()> {

@@ -119,11 +119,7 @@ pub(crate) async fn open(
     if let Some(limit) = environment.max_concurrency {
         limits.max_concurrency = limit;
     }
-    let mut policy = basis.policy.clone();
-    if let Some(config) = &environment.config_dir {
-        policy.protected.extend(["audit", "sessions", "trust.json"].map(|own| config.join(own)));
-    }
-    let mut builder = Toolbox::builder(registry()?, policy).settings(limits);
+    let mut builder = Toolbox::builder(registry()?, basis.policy.clone()).settings(limits);
     builder = builder.saver(Arc::new(Saver(basis.sources()?)));
     if basis.flags.yes {
         builder = builder.approver(Arc::new(Preapproved));

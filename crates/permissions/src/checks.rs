@@ -6,7 +6,7 @@ use gripper_shell::{Argument, Cause, Effect, EffectKind, Part, Phase, RiskKind, 
 
 use crate::{
     Behavior, By, Check, Decision, PathUse, Policy, Request, Risk, RuleList, Subject,
-    index::{Index, absolute, words},
+    index::{Index, located, words},
     programs, sensitive,
     web::{self, Site},
 };
@@ -139,7 +139,6 @@ pub(crate) fn malformed(request: &Request<'_>) -> Option<Decision> {
 /// does with its words.
 pub(crate) fn sensitive_words(policy: &Policy, index: &Index, request: &Request<'_>) -> Option<Decision> {
     let command = request.command_use()?;
-    let cwd = policy.directories.first().map_or(Path::new("/"), PathBuf::as_path);
     let list = index.list(RuleList::Allow);
     let parts = command.analysis.parts().iter().filter(|part| {
         part.effects.iter().any(|effect| {
@@ -157,8 +156,7 @@ pub(crate) fn sensitive_words(policy: &Policy, index: &Index, request: &Request<
         |part: &Part| part.effects.iter().any(|effect| matches!(effect.kind, EffectKind::Network { .. }));
     let found =
         parts.flat_map(|part| words(part).map(move |word| (word, sends(part)))).find(|(word, sends)| {
-            let home = word.strip_prefix("~/").map(|below| policy.home.join(below));
-            let path = home.unwrap_or_else(|| absolute(cwd, word));
+            let path = located(policy, word);
             let text = path.to_string_lossy();
             let delicate = index.own.is_secret(&text)
                 || sensitive::is_protected(&text)

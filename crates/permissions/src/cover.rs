@@ -1,14 +1,12 @@
 //! Whether allow rules cover a command: every part of it, with all it does.
 
-use std::path::{Path, PathBuf};
-
 use gripper_shell::{
     Analysis, Argument, Cause, Effect, EffectKind, Part, Stretch, Surroundings, Target, Via, analyze,
 };
 
 use crate::{
     CommandUse, Mode, PathUse, Policy, Request, RuleList, SourcedRule, Subject,
-    index::{Index, List, absolute, program, words},
+    index::{Index, List, located, program, words},
     programs,
     rule::CommandPattern,
 };
@@ -271,11 +269,9 @@ impl<'a> Coverage<'a> {
             .effects
             .iter()
             .any(|effect| matches!(effect.kind, EffectKind::Execute(_) | EffectKind::Unknown(_)));
-        let cwd = self.policy.directories.first().map_or(Path::new("/"), PathBuf::as_path);
         let outside = |word: &String| {
             let place = word.starts_with(['/', '~']) || word.split('/').any(|name| name == "..");
-            let home = word.strip_prefix("~/").map(|below| self.policy.home.join(below));
-            let path = home.unwrap_or_else(|| absolute(cwd, word));
+            let path = located(self.policy, word);
             place && !path.starts_with("/dev") && !self.policy.holds(&path) && !spelt(word)
         };
         let leaves = opaque && words(part).any(|word| outside(&word));

@@ -51,8 +51,15 @@ pub fn matching<'p>(policy: &'p Policy, request: &Request<'_>) -> Vec<(RuleList,
     .collect()
 }
 
-/// The examples of one rule that do not come out as they say.
-pub(crate) fn check(policy: &Policy, list: RuleList, sourced: &SourcedRule) -> Vec<Diagnostic> {
+/// The examples of all rules that do not come out as they say.
+pub fn failing_examples(policy: &Policy) -> Vec<Diagnostic> {
+    let all = RuleList::ALL
+        .into_iter()
+        .flat_map(|list| policy.rules.list(list).iter().map(move |rule| (list, rule)));
+    all.flat_map(|(list, rule)| check(policy, list, rule)).collect()
+}
+
+fn check(policy: &Policy, list: RuleList, sourced: &SourcedRule) -> Vec<Diagnostic> {
     let Examples { fits, not_match } = &sourced.examples;
     let wanted = fits.iter().map(|text| (text, true)).chain(not_match.iter().map(|text| (text, false)));
     let wrong = wanted.filter(|(text, expected)| {

@@ -30,7 +30,6 @@ pub(crate) struct Index {
 /// One of the three lists.
 #[derive(Debug)]
 pub(crate) struct List {
-    allow: bool,
     /// The rules that count, the strongest last.
     rules: Vec<SourcedRule>,
     /// Their patterns, where they are about commands, with homes filled in.
@@ -117,7 +116,7 @@ impl List {
         };
         let (reads, edits) = (paths(false), paths(true));
         let cwd = key.anchors.directories.first().cloned().unwrap_or_else(|| PathBuf::from("/"));
-        Self { allow, programs, anywhere, reads, edits, others, rules, patterns, lines, spelt, cwd }
+        Self { programs, anywhere, reads, edits, others, rules, patterns, lines, spelt, cwd }
     }
 
     fn rule(&self, at: usize) -> Option<&SourcedRule> {
@@ -190,8 +189,9 @@ impl List {
                 return Some((Fit::Yes, rule));
             }
         }
+        let real = (path.real != path.written).then_some(&path.real);
         let within =
-            |set: &PathSet| [&path.written, &path.real].into_iter().find_map(|path| set.find(path, true));
+            |set: &PathSet| std::iter::once(&path.written).chain(real).find_map(|path| set.find(path, true));
         // What may not be read may not be changed either. A listing shows names only, but of the
         // folder that a rule is about it shows too much.
         let found = within(&self.reads).or_else(|| path.write.then(|| within(&self.edits)).flatten());
@@ -227,7 +227,7 @@ impl List {
                 maybe = maybe.or(Some((Fit::Maybe, rule)));
             }
             if part.argv.first().is_some_and(|first| first.literal().is_none()) && maybe.is_none() {
-                maybe = self.all_commands().next().map(|(_, rule)| (Fit::Maybe, rule)).or(maybe);
+                maybe = self.all_commands().next().map(|(_, rule)| (Fit::Maybe, rule));
             }
         }
         let written = self.lines.iter().rev().find(|at| {
@@ -310,9 +310,6 @@ impl List {
 
     /// The allow rule that covers a path, as written and as it resolves.
     pub(crate) fn allows_path(&self, path: &PathUse) -> Option<&SourcedRule> {
-        if !self.allow {
-            return None;
-        }
         // What a pattern stands for lies in its folder; a rule must cover whatever is in there.
         let any = |folder: &Path| match path.pattern {
             Some(_) => folder.join("any file"),
@@ -449,7 +446,13 @@ pub(crate) fn words(part: &Part) -> impl Iterator<Item = String> {
     })
 }
 
+/// Where a word leads if it names a file.
+pub(crate) fn located(policy: &Policy, word: &str) -> PathBuf {
+    let cwd = policy.directories.first().map_or(Path::new("/"), PathBuf::as_path);
+    word.strip_prefix("~/").map_or_else(|| absolute(cwd, word), |below| policy.home.join(below))
+}
+
 /// Absolute, by spelling alone.
-pub(crate) fn absolute(cwd: &Path, word: &str) -> PathBuf {
+fn absolute(cwd: &Path, word: &str) -> PathBuf {
     PathBuf::from(gripper_shell::join(&cwd.to_string_lossy(), word))
 }

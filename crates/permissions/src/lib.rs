@@ -38,7 +38,7 @@ pub mod web;
 pub use command::{CommandPlace, CommandUse};
 pub use decide::{Behavior, By, Check, Decision, Risk, Suggestion, decide};
 pub use diagnostic::{Diagnostic, Weight};
-pub use examples::matching;
+pub use examples::{failing_examples, matching};
 pub use gripper_shell::hidden::visible;
 pub use lint::lint;
 pub use mode::{Mode, UnknownMode};

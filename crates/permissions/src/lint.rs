@@ -19,9 +19,9 @@ pub fn lint(policy: &Policy, known: &[&str]) -> Vec<Diagnostic> {
     for list in RuleList::ALL {
         for sourced in policy.rules.list(list) {
             found.extend(one(policy, list, sourced, known));
-            found.extend(crate::examples::check(policy, list, sourced));
         }
     }
+    found.extend(crate::examples::failing_examples(policy));
     found.extend(shadowed(policy));
     found
 }
@@ -48,18 +48,12 @@ fn one(policy: &Policy, list: RuleList, sourced: &SourcedRule, known: &[&str]) -
         Pattern::Path { misnamed: true, edit, .. } => Some(misnamed(sourced, *edit, allow)),
         Pattern::Path { pattern: Some(_), .. } => path(sourced),
         Pattern::Command(pattern) => command(policy, list, sourced, pattern),
-        _ if !policy.counts(list, sourced) => Some(untrusted(sourced)),
         _ => None,
     }
-    .or_else(|| (!policy.counts(list, sourced)).then(|| untrusted(sourced)))
-}
-
-fn untrusted(sourced: &SourcedRule) -> Diagnostic {
-    let what = format!(
-        "{} does not count: the folder is not trusted, or the mode sets broad rules aside",
-        sourced.rule
-    );
-    Diagnostic::warning(sourced.source.clone(), what).fix("`gripper trust` if you know the folder")
+    .or_else(|| {
+        let why = policy.set_aside(list, sourced)?;
+        Some(Diagnostic::warning(source, format!("{rule} does not count: {why}")))
+    })
 }
 
 fn is_known(tool: &str, known: &[&str]) -> bool {
@@ -68,15 +62,10 @@ fn is_known(tool: &str, known: &[&str]) -> bool {
 
 fn unknown(tool: &str, sourced: &SourcedRule, known: &[&str]) -> Diagnostic {
     let what = format!("there is no tool {tool}, so {} fits nothing", sourced.rule);
-    let distance = |name: &str| strsim::damerau_levenshtein(&name.to_lowercase(), &tool.to_lowercase());
-    let names = tools::names().map(str::to_owned).chain(known.iter().map(|name| (*name).to_owned()));
-    let near = names.map(|name| (distance(&name), name)).min();
     let diagnostic = Diagnostic::error(sourced.source.clone(), what);
-    match near {
-        Some((distance, name)) if distance <= 2 => {
-            diagnostic.fix(format!("write {}", sourced.rule.text().replacen(tool, &name, 1)))
-        }
-        _ => diagnostic.fix("`gripper tools` lists them"),
+    match tools::near(tool, known) {
+        Some(name) => diagnostic.fix(format!("write {}", sourced.rule.text().replacen(tool, name, 1))),
+        None => diagnostic.fix("`gripper tools` lists them"),
     }
 }
 

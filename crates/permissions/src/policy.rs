@@ -202,21 +202,30 @@ impl Policy {
         strongest(self.rules.deny.iter().filter(whole))
     }
 
-    /// Whether a rule counts at all: those of a folder that nobody vouches for cannot allow, and
-    /// neither can one that would leave nothing to judge.
+    /// Whether a rule counts at all.
     pub fn counts(&self, list: RuleList, sourced: &SourcedRule) -> bool {
+        self.set_aside(list, sourced).is_none()
+    }
+
+    /// Why a rule does not count, if it does not: those of a folder that nobody vouches for cannot
+    /// allow, and neither can one that would leave nothing to judge.
+    pub fn set_aside(&self, list: RuleList, sourced: &SourcedRule) -> Option<&'static str> {
         if list != RuleList::Allow {
-            return true;
+            return None;
         }
-        let foreign = !self.trusted && matches!(sourced.source.scope, Scope::Project | Scope::Local);
-        let set_aside = self.mode == Mode::Auto && sourced.rule.is_broad();
         let empty = match &*sourced.rule.pattern {
             Pattern::AnyTool | Pattern::Param { .. } => true,
             Pattern::Mcp { server, .. } => server.contains('*'),
             Pattern::Path { misnamed, .. } => *misnamed,
             _ => false,
         };
-        !foreign && !set_aside && !empty
+        if !self.trusted && matches!(sourced.source.scope, Scope::Project | Scope::Local) {
+            Some("the folder is not trusted (gripper trust)")
+        } else if self.mode == Mode::Auto && sourced.rule.is_broad() {
+            Some("the mode auto sets broad allow rules aside")
+        } else {
+            empty.then_some("it grants nothing (gripper rules lint says why)")
+        }
     }
 
     /// The matchers for this policy. Rules that do not count are left out.

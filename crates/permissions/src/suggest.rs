@@ -150,7 +150,8 @@ fn words(part: &Part) -> Option<Suggestion> {
         None => Some(part.normal.head.len().max(1)),
     };
     let general = count.filter(|count| {
-        argv.get(..*count).is_some_and(|words| words.iter().all(plain)) && first == words_program(first)
+        argv.get(..*count).is_some_and(|words| words.iter().all(plain))
+            && first == gripper_shell::bare_program(first)
     });
     if let Some(count) = general {
         let start = argv.get(..count)?.join(" ");
@@ -159,11 +160,6 @@ fn words(part: &Part) -> Option<Suggestion> {
     }
     let exact: Vec<String> = argv.iter().map(|word| quoted(word)).collect();
     Some(suggestion(format!("Bash({})", exact.join(" ")), "this command, word for word".to_owned()))
-}
-
-/// A path to a program is itself the rule.
-fn words_program(name: &str) -> &str {
-    gripper_shell::bare_program(name)
 }
 
 fn destroys(part: &Part) -> bool {

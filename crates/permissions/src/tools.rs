@@ -54,13 +54,9 @@ pub fn known(name: &str) -> Option<&'static KnownTool> {
     KNOWN.get(name)
 }
 
-/// The known tool whose name is nearly the same.
-pub fn near(name: &str) -> Option<&'static str> {
+/// The known tool, or one of `others`, whose name is nearly the same.
+pub fn near<'n>(name: &str, others: &[&'n str]) -> Option<&'n str> {
     let far = |known: &str| strsim::damerau_levenshtein(&known.to_lowercase(), &name.to_lowercase());
-    names().map(|known| (far(known), known)).min().filter(|(far, _)| *far <= 2).map(|(_, known)| known)
-}
-
-/// The names of all known tools.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    KNOWN.keys().map(String::as_str)
+    let all = KNOWN.keys().map(|known| -> &'n str { known }).chain(others.iter().copied());
+    all.map(|known| (far(known), known)).min().filter(|(far, _)| *far <= 2).map(|(_, known)| known)
 }

@@ -315,8 +315,8 @@ impl CommandPattern {
         if self.is_any() {
             return true;
         }
-        if let Some(line) = &self.line {
-            return glob::matches(&format!("*{line}*"), &squeeze(text));
+        if self.has_operators() {
+            return self.strikes_line(text);
         }
         let literal: Vec<&str> =
             self.words.iter().map(String::as_str).take_while(|word| !word.contains('*')).collect();

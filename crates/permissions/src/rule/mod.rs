@@ -198,7 +198,7 @@ impl Pattern {
                 Pattern::Name { kind, name: specifier.to_owned() }
             }
             (Kind::Plain, Some(specifier)) => Self::param(text, name, specifier).map_err(|error| {
-                let near = tools::near(name).filter(|_| tools::known(name).is_none());
+                let near = tools::near(name, &[]).filter(|_| tools::known(name).is_none());
                 near.map_or(error, |near| {
                     meaningless(&format!("there is no tool {name}: did you mean {near}({specifier})?"))
                 })
