@@ -163,7 +163,7 @@ fn with_flags(flags: &PolicyFlags, environment: &Environment, loaded: &Loaded) -
     let mut policy = flags.mode.map_or_else(|| loaded.policy.clone(), |mode| loaded.with_mode(mode));
     let cwd = policy.directories.first().cloned().unwrap_or_default();
     if let Some(config) = &environment.config_dir {
-        policy.protected.extend(["audit", "sessions", "trust.json"].map(|own| config.join(own)));
+        policy.protected.extend(["audit", "history", "sessions", "trust.json"].map(|own| config.join(own)));
     }
     if policy.mode == Mode::BypassPermissions {
         if policy.flags.bypass_unavailable {

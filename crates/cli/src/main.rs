@@ -19,6 +19,7 @@ mod show;
 mod tool;
 mod tools;
 mod trust;
+mod undo;
 
 use std::{
     io::Write,
@@ -57,6 +58,8 @@ enum Command {
     Settings(settings::Args),
     /// Trust the settings of a project
     Trust(trust::Args),
+    /// Take back what calls changed in this project
+    Undo(undo::Args),
     /// Look after the audit log
     Audit(audit::Args),
     /// Show a scripted turn on a temporary project
@@ -94,6 +97,7 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Rules(args) => rules::run(&args, &environment),
         Command::Settings(args) => settings::run(&args, &environment),
         Command::Trust(args) => trust::run(&args, &environment),
+        Command::Undo(args) => undo::run(&args, &environment),
         Command::Audit(args) => audit::run(&args, &environment),
         Command::Demo(args) => block_on(demo::run(args, environment)),
         Command::Completions(args) => completions::run(&args),

@@ -15,6 +15,10 @@ use gripper_runtime::{
     approve::{Preapproved, SaveRule, SaveTo},
     audit::{self, AuditLog},
     environment::{Environment, inherited},
+    files::{
+        Files,
+        history::{self, History, HistoryLimits},
+    },
     hooks::{HookRunner, LiveHooks, Surroundings},
     permissions::{Rule, RuleList, Scope},
     results::{ResultsStore, StoreLimits},
@@ -132,10 +136,13 @@ pub(crate) async fn open(
     builder = builder.observer(failures.clone());
     let mut recorder = None;
     match &environment.config_dir {
-        None => show::warn("HOME is not set: nothing is audited and oversized results are not kept"),
+        None => show::warn(
+            "HOME is not set: nothing is audited, oversized results are not kept, changes cannot be undone",
+        ),
         Some(config) => {
             let store = results_store(config, builder.id(), basis.loaded.store.clone());
-            builder = builder.results(store);
+            let files = files(config, builder.id(), basis.sources()?);
+            builder = builder.results(store).files(files);
             match AuditLog::open(&config.join("audit"), builder.id(), audit::Limits::default()) {
                 Ok(log) => recorder = Some(Arc::new(Recorder::new(log))),
                 Err(error) => show::warn(&format!("nothing is audited: {error}")),
@@ -148,6 +155,15 @@ pub(crate) async fn open(
     let toolbox = shape(builder).build();
     toolbox.begin().await.iter().for_each(show::hook);
     Ok(Session { toolbox, recorder, failures, basis, hooks })
+}
+
+/// Files whose changes are kept, so that `gripper undo` can take them back.
+pub(crate) fn files(config: &Path, session: &str, sources: Sources) -> Files {
+    let folder = config.join("history");
+    let swept = folder.clone();
+    std::thread::spawn(move || history::sweep(&swept, &HistoryLimits::default(), SystemTime::now()));
+    let root = sources.root.clone();
+    Files::with_history(History::new(folder, session, &root), Some(sources))
 }
 
 fn results_store(config: &Path, session: &str, limits: StoreLimits) -> ResultsStore {

@@ -8,10 +8,14 @@
 //! How descendants are found is told in `tree`. One kind gets away: a process that has left its
 //! parents, its session *and* its environment behind, all before the program itself ended.
 
-#![allow(unsafe_code, reason = "the code between fork and exec has no safe form; it is one call")]
+#![allow(
+    unsafe_code,
+    reason = "two system calls have no safe form: one between fork and exec, one about leases"
+)]
 
 mod capture;
 mod find;
+mod lease;
 mod tree;
 
 #[cfg(test)]
@@ -27,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use capture::Captured;
 pub use find::{NotFound, find_program};
+pub use lease::{Lease, NoLease};
 pub use tree::end_all;
 
 use tree::Tree;

@@ -16,6 +16,7 @@ use crate::{
     approve::{Approver, Grant, Grants, Headless, SaveRule},
     event::{Event, Observer},
     executor::Turn,
+    files::Files,
     guard::Guard,
     hooks::{After, HookEvent, HookRun, HookSet, Hooks, Occasion, Scene, fields},
     place::Place,
@@ -35,6 +36,7 @@ pub struct Toolbox {
     pub(crate) approver: Arc<dyn Approver>,
     pub(crate) saver: Option<Arc<dyn SaveRule>>,
     pub(crate) results: ResultsStore,
+    pub(crate) files: Arc<Files>,
     pub(crate) guard: Mutex<Guard>,
     observers: Vec<Arc<dyn Observer>>,
     pool: Arc<Pool>,
@@ -47,7 +49,6 @@ pub struct Toolbox {
 struct SessionState {
     place: Arc<Place>,
     loaded: BTreeSet<String>,
-    seen: BTreeSet<PathBuf>,
     messages: VecDeque<String>,
     commands: VecDeque<String>,
     /// A hook wants the session to end, and why.
@@ -70,6 +71,7 @@ pub struct ToolboxBuilder {
     saver: Option<Arc<dyn SaveRule>>,
     observers: Vec<Arc<dyn Observer>>,
     results: Option<ResultsStore>,
+    files: Files,
 }
 
 impl Toolbox {
@@ -87,6 +89,7 @@ impl Toolbox {
             saver: None,
             observers: Vec::new(),
             results: None,
+            files: Files::default(),
         }
     }
 
@@ -167,9 +170,9 @@ impl Toolbox {
         lock(&self.state).loaded.clone()
     }
 
-    /// Files the model has seen.
-    pub fn files_seen(&self) -> BTreeSet<PathBuf> {
-        lock(&self.state).seen.clone()
+    /// What the session knows of files.
+    pub fn files(&self) -> &Arc<Files> {
+        &self.files
     }
 
     /// Messages that calls want in the conversation; each is given out once.
@@ -273,7 +276,7 @@ impl Toolbox {
     }
 
     /// Applies one effect. The executor calls this in call order.
-    pub(crate) fn apply(&self, effect: SessionEffect) {
+    pub(crate) fn apply(&self, effect: SessionEffect, turn: &Arc<str>) {
         match effect {
             SessionEffect::GrantPermission(rule) => self.grant(Grant::of(rule)),
             SessionEffect::SetMode(mode) => self.update_policy(|policy| policy.with_mode(mode)),
@@ -282,9 +285,7 @@ impl Toolbox {
                 lock(&self.state).place = Arc::new(Place { cwd });
                 self.notify(HookEvent::CWD_CHANGED, "", told);
             }
-            SessionEffect::FileSeen { path } => {
-                lock(&self.state).seen.insert(path);
-            }
+            SessionEffect::FileSeen(seen) => self.files.ledger.note(*seen, turn),
             SessionEffect::LoadTools(names) => lock(&self.state).loaded.extend(names),
             SessionEffect::InjectMessages(messages) => lock(&self.state).messages.extend(messages),
             SessionEffect::QueueCommand(command) => lock(&self.state).commands.push_back(command),
@@ -354,6 +355,13 @@ impl ToolboxBuilder {
         self
     }
 
+    /// Where changes of files are kept.
+    #[must_use]
+    pub fn files(mut self, files: Files) -> Self {
+        self.files = files;
+        self
+    }
+
     /// Ready to run turns.
     pub fn build(self) -> Arc<Toolbox> {
         let cwd = self.policy.directories.first().cloned().unwrap_or_else(|| PathBuf::from("/"));
@@ -367,13 +375,13 @@ impl ToolboxBuilder {
             approver: self.approver,
             saver: self.saver,
             results: self.results.unwrap_or_else(nowhere),
+            files: Arc::new(self.files),
             observers: self.observers,
             policy: watch::Sender::new(Arc::new(self.policy)),
             grants: Mutex::new(Grants::default()),
             state: Mutex::new(SessionState {
                 place: Arc::new(Place { cwd }),
                 loaded: BTreeSet::new(),
-                seen: BTreeSet::new(),
                 messages: VecDeque::new(),
                 commands: VecDeque::new(),
                 halt: None,

@@ -17,7 +17,7 @@ use gripper_runtime::{
     tool::{ErrorCode, Interrupt, ResultBound, SessionEffect, ToolSpec},
 };
 use gripper_testkit::{
-    Probe, RecordingApprover, Seen, World, results_of, run_all, settings, text, toolbox_of,
+    Probe, RecordingApprover, Seen, World, file_seen, results_of, run_all, settings, text, toolbox_of,
 };
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -467,7 +467,7 @@ async fn session_effects_are_applied_in_order_and_only_from_calls_that_run_alone
         Probe::effects(
             "See",
             Access::nothing(),
-            vec![SessionEffect::FileSeen { path: "/f".into() }, SessionEffect::LoadTools(vec!["X".into()])],
+            vec![file_seen("/f"), SessionEffect::LoadTools(vec!["X".into()])],
         ),
         external("mcp__srv__x", json!({"type": "object"})),
     ];
@@ -481,9 +481,7 @@ async fn session_effects_are_applied_in_order_and_only_from_calls_that_run_alone
     assert_eq!(toolbox.place().cwd, std::path::Path::new("/elsewhere"));
     assert_eq!(toolbox.policy().mode, Mode::Plan);
     assert_eq!(toolbox.policy().mode_before_plan, Some(Mode::Default));
-    assert!(
-        toolbox.files_seen().contains(std::path::Path::new("/f")) && toolbox.loaded_tools().contains("X")
-    );
+    assert!(toolbox.files().ledger.content("/f".as_ref()).is_some() && toolbox.loaded_tools().contains("X"));
     assert_eq!(
         (toolbox.take_messages(), toolbox.take_commands()),
         (vec!["hi".to_owned()], vec!["/clear".to_owned()])

@@ -17,7 +17,9 @@ use gripper_runtime::{
     schema::InputSchema,
     tool::{ErrorCode, Interrupt, ResultBound, SessionEffect, ToolSpec, ValidInput},
 };
-use gripper_testkit::{Probe, RecordingApprover, World, results_of, run_all, settings, text, toolbox_of};
+use gripper_testkit::{
+    Probe, RecordingApprover, World, file_seen, results_of, run_all, settings, text, toolbox_of,
+};
 use rstest::rstest;
 use serde_json::json;
 use std::{
@@ -456,7 +458,7 @@ async fn a_waiting_call_sees_the_effects_of_the_one_before() {
     let see = Probe::effects(
         "See",
         Access::nothing().uses(Resource::Path("/a".into()), Use::Read),
-        vec![SessionEffect::FileSeen { path: "/a".into() }],
+        vec![file_seen("/a")],
     );
     let s = slot.clone();
     let edit = Probe::tool(
@@ -464,7 +466,7 @@ async fn a_waiting_call_sees_the_effects_of_the_one_before() {
         Facts::DEFAULT,
         |_| Access::nothing().uses(Resource::Path("/a".into()), Use::Write),
         move |_, _| {
-            let seen = s.lock().unwrap().as_ref().unwrap().files_seen().contains(std::path::Path::new("/a"));
+            let seen = s.lock().unwrap().as_ref().unwrap().files().ledger.content("/a".as_ref()).is_some();
             Box::pin(async move {
                 if seen {
                     Ok(text("edited"))

@@ -22,7 +22,12 @@ use std::sync::Arc;
 
 use gripper_runtime::{
     CallRequest, CallResult, DynTool, Event, Registry, Settings, Toolbox, ToolboxBuilder, Turn,
+    files::{
+        Stamp,
+        ledger::{Content, Evidence, Seen as FileShown},
+    },
     permissions::Policy,
+    tool::SessionEffect,
 };
 
 pub use approver::{RecordingApprover, Seen};
@@ -57,6 +62,17 @@ pub async fn run_all(
     }
     turn.close();
     results_of(&turn).await
+}
+
+/// The effect of having been shown a whole file.
+pub fn file_seen(path: &str) -> SessionEffect {
+    SessionEffect::FileSeen(Box::new(FileShown {
+        path: path.into(),
+        stamp: Stamp::default(),
+        content: Content::Unknown,
+        lines: None,
+        evidence: Evidence::Read,
+    }))
 }
 
 /// Waits for the turn to end and gives its results in the order they came out.

@@ -14,7 +14,7 @@ impl Core {
     /// call that waited for it sees them, even while its result waits behind a slower one.
     pub(super) fn apply_commuting(&self, outcome: &mut Outcome) {
         for effect in outcome.effects.extract_if(.., |effect| effect.commutes()) {
-            self.toolbox.apply(effect);
+            self.toolbox.apply(effect, &self.id);
         }
     }
 
@@ -38,7 +38,7 @@ impl Core {
                 );
                 result.fail_instead(ToolError::new(ErrorCode::EffectRefused, message));
             }
-            None => effects.into_iter().for_each(|effect| self.toolbox.apply(effect)),
+            None => effects.into_iter().for_each(|effect| self.toolbox.apply(effect, &self.id)),
         }
         result
     }

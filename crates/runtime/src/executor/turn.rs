@@ -461,6 +461,10 @@ impl Core {
                 left.push(result);
             }
         }
+        if !left.is_empty() || !state.board.all_out() {
+            // What these results showed the model never saw.
+            self.toolbox.files.ledger.evict_turn(&self.id);
+        }
         state.progress_waiting = 0;
         state.discarded = true;
         state.board.stop_all(Stop::Discard);

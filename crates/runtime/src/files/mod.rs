@@ -1,6 +1,221 @@
-//! The files that calls work on: opened as judged, replaced whole or not at all.
+//! The files that calls work on: opened as judged, known by what the model has seen of them, replaced
+//! whole or not at all, and put back when somebody wants that.
 
+mod failure;
+pub mod history;
+pub mod ledger;
 mod open;
 mod similar;
+mod stamp;
+mod swap;
 
+use std::{path::PathBuf, sync::Arc};
+
+pub use failure::WriteFailure;
 pub use open::{OpenFailure, open_regular};
+pub use stamp::Stamp;
+pub use swap::Snapshot;
+
+use crate::{
+    place::Located,
+    schema,
+    settings::{self, Sources},
+};
+use history::{Back, History, Plan, Planned};
+use ledger::Ledger;
+use swap::{Swap, missing_folders, remove_folders};
+
+/// Everything about files that the calls of a session share.
+#[derive(Debug, Default)]
+pub struct Files {
+    /// What the model has seen.
+    pub ledger: Ledger,
+    history: Option<History>,
+    swap: Swap,
+    settings: Option<Sources>,
+}
+
+/// A change of one file.
+#[derive(Debug, Clone)]
+pub enum Change {
+    /// A file where there is none.
+    Create {
+        /// Where.
+        path: Located,
+        /// What it holds.
+        bytes: Vec<u8>,
+        /// Its mode; the usual one unless given.
+        mode: Option<u32>,
+    },
+    /// Another content for a file.
+    Replace {
+        /// The file as it was looked at.
+        old: Snapshot,
+        /// What it holds then.
+        bytes: Vec<u8>,
+    },
+    /// No file any more.
+    Remove {
+        /// The file as it was looked at.
+        old: Snapshot,
+    },
+}
+
+impl Change {
+    /// The file it is about.
+    pub fn path(&self) -> &Located {
+        match self {
+            Self::Create { path, .. } => path,
+            Self::Replace { old, .. } | Self::Remove { old } => &old.path,
+        }
+    }
+
+    /// What is there before and after.
+    fn contents(&self) -> (Option<&Snapshot>, Option<&[u8]>) {
+        match self {
+            Self::Create { bytes, .. } => (None, Some(bytes)),
+            Self::Replace { old, bytes } => (Some(old), Some(bytes)),
+            Self::Remove { old } => (Some(old), None),
+        }
+    }
+}
+
+/// What became of a file when a turn was taken back.
+#[derive(Debug)]
+pub struct Undone {
+    /// The file.
+    pub path: PathBuf,
+    /// What was to happen to it.
+    pub back: Back,
+    /// Why it did not happen, if it did not.
+    pub failure: Option<WriteFailure>,
+}
+
+impl Files {
+    /// Files whose changes can be taken back. Clears away what a killed process may have left.
+    pub fn with_history(history: History, settings: Option<Sources>) -> Self {
+        let swap = history.drafts().map(Swap::announced_in).unwrap_or_default();
+        swap.tidy(|bytes| history.rescue(bytes));
+        Self { ledger: Ledger::default(), history: Some(history), swap, settings }
+    }
+
+    /// The turns that changed files.
+    pub fn history(&self) -> Option<&History> {
+        self.history.as_ref()
+    }
+
+    /// Makes changes, all or none of them: each only if its file still is what was looked at. What was there
+    /// is kept first. `known` says that the model knows all that is written, and not only what it changed.
+    pub fn apply(&self, turn: &Arc<str>, changes: &[Change], known: bool) -> Result<(), WriteFailure> {
+        for change in changes {
+            self.check_settings(change)?;
+        }
+        self.record(turn, changes)?;
+        let mut done: Vec<(&Change, Option<Stamp>)> = Vec::new();
+        for change in changes {
+            match self.carry_out(change) {
+                Ok(stamp) => done.push((change, stamp)),
+                Err(failure) => {
+                    for (change, stamp) in done.into_iter().rev() {
+                        self.take_back(change, stamp);
+                    }
+                    return Err(failure);
+                }
+            }
+        }
+        for (change, stamp) in done {
+            let path = &change.path().real;
+            match (stamp, change.contents().1) {
+                (Some(stamp), Some(bytes)) => self.ledger.wrote(path, stamp, bytes, known, turn),
+                _ => self.ledger.evict([path.as_path()]),
+            }
+        }
+        Ok(())
+    }
+
+    fn carry_out(&self, change: &Change) -> Result<Option<Stamp>, WriteFailure> {
+        match change {
+            Change::Create { path, bytes, mode } => self.swap.create(path, bytes, *mode).map(Some),
+            Change::Replace { old, bytes } => self.swap.replace(old, bytes).map(Some),
+            Change::Remove { old } => self.swap.remove(old).map(|()| None),
+        }
+    }
+
+    /// Takes a change back because one behind it failed. Somebody else may have been quicker; then theirs stays.
+    fn take_back(&self, change: &Change, stamp: Option<Stamp>) {
+        let now = |bytes: &[u8]| Snapshot {
+            path: change.path().clone(),
+            bytes: bytes.to_vec(),
+            stamp: stamp.unwrap_or_default(),
+        };
+        match change {
+            Change::Create { bytes, .. } => drop(self.swap.remove(&now(bytes))),
+            Change::Replace { old, bytes } => drop(self.swap.replace(&now(bytes), &old.bytes)),
+            Change::Remove { old } => {
+                drop(self.swap.create(&old.path, &old.bytes, Some(old.stamp.mode())));
+            }
+        }
+    }
+
+    fn record(&self, turn: &str, changes: &[Change]) -> Result<(), WriteFailure> {
+        let Some(history) = &self.history else { return Ok(()) };
+        let planned: Vec<Planned<'_>> = changes
+            .iter()
+            .map(|change| {
+                let (before, after) = change.contents();
+                let mode = before.map_or(0o644, |file| file.stamp.mode());
+                let made = if before.is_none() { missing_folders(&change.path().real) } else { Vec::new() };
+                Planned { path: &change.path().real, before, after: after.map(|bytes| (bytes, mode)), made }
+            })
+            .collect();
+        history.record(turn, &planned).map_err(|why| WriteFailure::History {
+            path: changes.first().map(|change| change.path().written.clone()).unwrap_or_default(),
+            why,
+        })
+    }
+
+    /// Settings that no longer parse would put rules out of force.
+    fn check_settings(&self, change: &Change) -> Result<(), WriteFailure> {
+        let path = change.path();
+        let kind = self.settings.as_ref().and_then(|sources| sources.settings_file(&path.real));
+        let (Some(kind), (before, Some(after))) = (kind, change.contents()) else { return Ok(()) };
+        let before = before.map(|file| String::from_utf8_lossy(&file.bytes)).unwrap_or("{}".into());
+        settings::check_edit(kind, &before, &String::from_utf8_lossy(after)).map(drop).map_err(|problems| {
+            let why = schema::describe("the file", &problems);
+            WriteFailure::Settings { path: path.written.clone(), why }
+        })
+    }
+
+    /// Takes turns back as planned, each file for itself.
+    pub fn undo(&self, plan: Plan) -> Vec<Undone> {
+        let turn: Arc<str> = uuid::Uuid::now_v7().to_string().into();
+        let mut undone = Vec::new();
+        for step in plan.steps {
+            let path = Located { written: step.path.clone(), real: step.path.clone() };
+            let change = match &step.back {
+                Back::Restore { now: Some(now), bytes, .. } => {
+                    Some(Change::Replace { old: (**now).clone(), bytes: bytes.clone() })
+                }
+                Back::Restore { now: None, bytes, mode } => {
+                    Some(Change::Create { path, bytes: bytes.clone(), mode: Some(*mode) })
+                }
+                Back::Remove { now } => Some(Change::Remove { old: (**now).clone() }),
+                _ => None,
+            };
+            let failure = change.and_then(|change| self.apply(&turn, &[change], false).err());
+            if failure.is_none() {
+                remove_folders(&step.made);
+            }
+            undone.push(Undone { path: step.path, back: step.back, failure });
+        }
+        let stays = |undone: &Undone| {
+            undone.failure.is_some()
+                || matches!(undone.back, Back::Conflict { .. } | Back::Lost | Back::Unreadable(_))
+        };
+        if let Some(history) = self.history.as_ref().filter(|_| !undone.iter().all(stays)) {
+            // Without this line the turns could be taken back once more, which then changes nothing.
+            let _ = history.undoes(&turn, &plan.turns);
+        }
+        undone
+    }
+}

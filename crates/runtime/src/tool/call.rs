@@ -7,6 +7,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    files::Files,
     place::{Located, Place},
     registry::Pool,
 };
@@ -29,6 +30,8 @@ pub struct Call {
     pub pool: Arc<Pool>,
     /// Where to report progress.
     pub progress: ProgressSender,
+    /// What the session knows of files, and the way to change them.
+    pub files: Arc<Files>,
     /// Set when the call should stop.
     pub cancel: CancellationToken,
     /// The paths it was permitted, each with where it led then.

@@ -6,6 +6,8 @@ use gripper_permissions::{Mode, Rule};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use crate::files::ledger::Seen;
+
 /// One piece of a result, shaped like the content blocks models take.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -36,10 +38,7 @@ impl Block {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionEffect {
     /// The model has seen (part of) this file.
-    FileSeen {
-        /// The file, absolute.
-        path: PathBuf,
-    },
+    FileSeen(Box<Seen>),
     /// Deferred tools were found and are loaded from now on.
     LoadTools(Vec<String>),
     /// An allow rule for the rest of the session.
@@ -58,13 +57,13 @@ impl SessionEffect {
     /// Whether it may come from a call that ran beside others: applying it in another order
     /// must make no difference.
     pub fn commutes(&self) -> bool {
-        matches!(self, SessionEffect::FileSeen { .. } | SessionEffect::LoadTools(_))
+        matches!(self, SessionEffect::FileSeen(_) | SessionEffect::LoadTools(_))
     }
 
     /// Its name in messages.
     pub fn name(&self) -> &'static str {
         match self {
-            SessionEffect::FileSeen { .. } => "FileSeen",
+            SessionEffect::FileSeen(_) => "FileSeen",
             SessionEffect::LoadTools(_) => "LoadTools",
             SessionEffect::GrantPermission(_) => "GrantPermission",
             SessionEffect::SetMode(_) => "SetMode",

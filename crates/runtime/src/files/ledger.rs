@@ -1,0 +1,306 @@
+//! What the model has seen of each file.
+//!
+//! A change is only made to what the model knows: never read means "read it first", and content that is
+//! another now than the model was shown is named with the difference. Records are dropped when the model
+//! no longer has what they stand for ([`Ledger::evict`], [`Ledger::evict_turn`]).
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use sha2::{Digest as _, Sha256};
+
+use super::{stamp::Stamp, swap::Snapshot};
+use crate::sync::{Mutex, lock};
+
+/// Content up to this size is kept, so that a difference can be shown; of more, only the hash.
+pub const KEPT_BYTES: usize = 1024 * 1024;
+
+/// Files remembered; the ones used longest ago make room.
+const MOST_FILES: usize = 10_000;
+
+/// The identity of a content.
+pub type ContentHash = [u8; 32];
+
+/// The hash of a content.
+pub fn content_hash(bytes: &[u8]) -> ContentHash {
+    Sha256::digest(bytes).into()
+}
+
+/// How the model came to know a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Evidence {
+    /// It was shown.
+    Read,
+    /// The model wrote it.
+    Written,
+    /// A change by someone else was shown.
+    Attached,
+}
+
+/// Content as far as it is remembered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// All of it.
+    Whole(Arc<[u8]>),
+    /// Its hash.
+    Hash(ContentHash),
+    /// Too large to have been looked through; only the stamp speaks.
+    Unknown,
+}
+
+impl Content {
+    /// Remembers what fits.
+    pub fn of(bytes: &[u8]) -> Self {
+        if bytes.len() <= KEPT_BYTES { Self::Whole(bytes.into()) } else { Self::Hash(content_hash(bytes)) }
+    }
+
+    fn is(&self, bytes: &[u8]) -> bool {
+        match self {
+            Self::Whole(known) => **known == *bytes,
+            Self::Hash(hash) => *hash == content_hash(bytes),
+            Self::Unknown => false,
+        }
+    }
+}
+
+/// What a call has shown the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// The file, links followed.
+    pub path: PathBuf,
+    /// What the system said of it.
+    pub stamp: Stamp,
+    /// What it held.
+    pub content: Content,
+    /// The first and the last line shown; `None` for all of it.
+    pub lines: Option<(u64, u64)>,
+    /// How it was shown.
+    pub evidence: Evidence,
+}
+
+/// What is known of a file.
+#[derive(Debug, Clone)]
+struct Record {
+    stamp: Stamp,
+    content: Content,
+    /// Stretches of lines that were shown since the content last changed, apart and in order. Empty for
+    /// what the model wrote itself.
+    shown: Vec<(u64, u64)>,
+    /// The model has had all of it before its eyes.
+    whole: bool,
+    evidence: Evidence,
+    accesses: u64,
+    turn: Arc<str>,
+}
+
+/// How a file stands to what the model knows of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// The model has never seen it.
+    Unread,
+    /// As the model knows it; `partly` if only some of it was shown.
+    Known {
+        /// Only some lines were shown.
+        partly: bool,
+    },
+    /// Another content than the model knows, which was this, if it is remembered.
+    Changed {
+        /// The content the model knows.
+        before: Option<Arc<[u8]>>,
+    },
+}
+
+/// The record of a session.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    files: Mutex<Files>,
+}
+
+#[derive(Debug, Default)]
+struct Files {
+    records: HashMap<PathBuf, Record>,
+    accesses: u64,
+}
+
+impl Ledger {
+    /// Takes down that the model has seen something.
+    pub fn note(&self, seen: Seen, turn: &Arc<str>) {
+        let mut files = lock(&self.files);
+        files.accesses += 1;
+        let accesses = files.accesses;
+        let record = files.records.remove(&seen.path).filter(|known| {
+            known.evidence == Evidence::Read
+                && seen.evidence == Evidence::Read
+                && seen.stamp.unchanged_since(&known.stamp)
+        });
+        let (mut shown, whole) = record.map_or((Vec::new(), false), |known| (known.shown, known.whole));
+        if seen.evidence == Evidence::Read {
+            merge(&mut shown, seen.lines.unwrap_or((1, u64::MAX)));
+        }
+        let whole = whole || seen.lines.is_none();
+        let record = Record {
+            stamp: seen.stamp,
+            content: seen.content,
+            shown,
+            whole,
+            evidence: seen.evidence,
+            accesses,
+            turn: turn.clone(),
+        };
+        files.records.insert(seen.path, record);
+        if files.records.len() > MOST_FILES
+            && let Some(oldest) = files.oldest()
+        {
+            files.records.remove(&oldest);
+        }
+    }
+
+    /// Takes down what a call has written; `all` says that the model knows the whole of it.
+    pub(super) fn wrote(&self, path: &Path, stamp: Stamp, bytes: &[u8], all: bool, turn: &Arc<str>) {
+        let partly = !all && lock(&self.files).records.get(path).is_none_or(|known| !known.whole);
+        let seen = Seen {
+            path: path.to_owned(),
+            stamp,
+            content: Content::of(bytes),
+            lines: partly.then_some((1, 1)),
+            evidence: Evidence::Written,
+        };
+        self.note(seen, turn);
+    }
+
+    /// Compares a file with what the model knows of it.
+    pub fn standing(&self, file: &Snapshot) -> Standing {
+        let files = lock(&self.files);
+        let Some(record) = files.records.get(&file.path.real) else { return Standing::Unread };
+        // Two writes within one tick of a coarse clock leave the same stamp; bytes at hand are compared.
+        let same = match &record.content {
+            Content::Whole(known) => **known == *file.bytes,
+            other => file.stamp.unchanged_since(&record.stamp) || other.is(&file.bytes),
+        };
+        if same {
+            return Standing::Known { partly: !record.whole };
+        }
+        Standing::Changed { before: record.kept() }
+    }
+
+    /// Whether these lines were shown, all of them, and are the same still; `None` means all there are.
+    pub fn has_shown(&self, path: &Path, stamp: &Stamp, lines: (u64, u64)) -> bool {
+        let files = lock(&self.files);
+        files.records.get(path).is_some_and(|record| {
+            record.evidence == Evidence::Read
+                && stamp.unchanged_since(&record.stamp)
+                && record.shown.iter().any(|(first, last)| *first <= lines.0 && lines.1 <= *last)
+        })
+    }
+
+    /// The files the model knows, with the stamp it knows them by.
+    pub fn known(&self) -> Vec<(PathBuf, Stamp)> {
+        lock(&self.files).records.iter().map(|(path, record)| (path.clone(), record.stamp)).collect()
+    }
+
+    /// What the model knows a file to hold, if that is remembered.
+    pub fn content(&self, path: &Path) -> Option<Content> {
+        lock(&self.files).records.get(path).map(|record| record.content.clone())
+    }
+
+    /// The content is the same under another stamp.
+    pub(super) fn restamp(&self, path: &Path, stamp: Stamp) {
+        if let Some(record) = lock(&self.files).records.get_mut(path) {
+            record.stamp = stamp;
+        }
+    }
+
+    /// The model no longer has what it was shown of these files.
+    pub fn evict<'p>(&self, paths: impl IntoIterator<Item = &'p Path>) {
+        let mut files = lock(&self.files);
+        for path in paths {
+            files.records.remove(path);
+        }
+    }
+
+    /// The results of a turn never reached the model.
+    pub(crate) fn evict_turn(&self, turn: &str) {
+        lock(&self.files).records.retain(|_, record| *record.turn != *turn);
+    }
+}
+
+impl Files {
+    fn oldest(&self) -> Option<PathBuf> {
+        self.records.iter().min_by_key(|(_, record)| record.accesses).map(|(path, _)| path.clone())
+    }
+}
+
+impl Record {
+    fn kept(&self) -> Option<Arc<[u8]>> {
+        match &self.content {
+            Content::Whole(bytes) => Some(bytes.clone()),
+            Content::Hash(_) | Content::Unknown => None,
+        }
+    }
+}
+
+/// Adds a stretch to others; those that touch become one.
+fn merge(stretches: &mut Vec<(u64, u64)>, mut new: (u64, u64)) {
+    stretches.retain(|old| {
+        let apart = old.1.saturating_add(1) < new.0 || new.1.saturating_add(1) < old.0;
+        if !apart {
+            new = (new.0.min(old.0), new.1.max(old.1));
+        }
+        apart
+    });
+    stretches.push(new);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Content, Evidence, Ledger, Seen, Snapshot, Stamp, Standing, merge};
+    use crate::place::{Located, Place};
+    use std::{fs, sync::Arc};
+
+    fn seen(file: &Snapshot, lines: Option<(u64, u64)>) -> Seen {
+        Seen {
+            path: file.path.real.clone(),
+            stamp: file.stamp,
+            content: Content::of(&file.bytes),
+            lines,
+            evidence: Evidence::Read,
+        }
+    }
+
+    #[test]
+    fn a_file_stands_as_the_model_knows_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path: Located = Place { cwd: folder.path().into() }.locate("f".as_ref());
+        let take = |content: &str| {
+            fs::write(&path.real, content).unwrap();
+            Snapshot::take(&path, 100).unwrap()
+        };
+        let (ledger, turn): (_, Arc<str>) = (Ledger::default(), "t".into());
+        let first = take("a\nb\n");
+        assert_eq!(ledger.standing(&first), Standing::Unread);
+        ledger.note(seen(&first, Some((1, 1))), &turn);
+        assert_eq!(ledger.standing(&first), Standing::Known { partly: true });
+        assert!(ledger.has_shown(&path.real, &first.stamp, (1, 1)));
+        assert!(!ledger.has_shown(&path.real, &first.stamp, (1, 2)));
+        ledger.note(seen(&first, Some((2, 2))), &turn);
+        assert!(ledger.has_shown(&path.real, &first.stamp, (1, 2)));
+        let touched = Snapshot { stamp: Stamp::default(), ..first.clone() };
+        assert_eq!(ledger.standing(&touched), Standing::Known { partly: true }, "only the time is another");
+        let changed = take("a\nc and more\n");
+        assert_eq!(ledger.standing(&changed), Standing::Changed { before: Some(first.bytes[..].into()) });
+        ledger.evict_turn("t");
+        assert_eq!(ledger.standing(&changed), Standing::Unread);
+    }
+
+    #[test]
+    fn stretches_that_touch_become_one() {
+        let mut lines = vec![(1, 10), (20, 30)];
+        merge(&mut lines, (40, 50));
+        assert_eq!(lines, [(1, 10), (20, 30), (40, 50)]);
+        merge(&mut lines, (11, 25));
+        assert_eq!(lines, [(40, 50), (1, 30)]);
+    }
+}
