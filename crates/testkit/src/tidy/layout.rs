@@ -33,7 +33,7 @@ fn required_files(tree: &Tree) -> Vec<Violation> {
 
 fn tool_folders(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
-    for tool in tree.folders(TOOLS).into_iter().filter(|name| !NO_TOOLS.contains(&name.as_ref())) {
+    for tool in tree.folders(TOOLS).into_iter().filter(|name| !NO_TOOLS.contains(name)) {
         for file in TOOL_FILES {
             let path = format!("{TOOLS}/{tool}/{file}");
             if !tree.has(&path) {

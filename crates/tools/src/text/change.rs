@@ -202,7 +202,7 @@ fn apply_folded(view: &View<'_>, old: &str, new: &str, all: bool) -> Result<Appl
 }
 
 /// `line 3`, or `lines 3, 5, 9 and 12 more`.
-pub(super) fn lines_in_words(lines: &[usize], total: usize) -> String {
+fn lines_in_words(lines: &[usize], total: usize) -> String {
     let numbers: Vec<String> = lines.iter().map(ToString::to_string).collect();
     let noun = if total == 1 { "line" } else { "lines" };
     match total.saturating_sub(lines.len()) {

@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 
-use super::change::lines_in_words;
 use super::fold::Folded;
 
 /// How many places are shown.
@@ -59,7 +58,7 @@ pub(super) fn nearest(text: &str, old: &str) -> String {
             && let Some(at) = text.find(&mended)
         {
             let line = text[..at].matches('\n').count() + 1;
-            return format!("{message} ({})", lines_in_words(&[line], 1));
+            return format!("{message} (line {line})");
         }
     }
     let searched = &text[..text.floor_char_boundary(SEARCHED)];
@@ -80,15 +79,13 @@ pub(super) fn nearest(text: &str, old: &str) -> String {
 
 /// The first lines of the places that are most like the wanted lines, the best first.
 fn alike(lines: &[&str], wanted: &[&str]) -> Vec<usize> {
-    let mut anchors: Vec<(usize, Pairs)> =
-        wanted.iter().take(COMPARED).map(|line| Pairs::of(line)).enumerate().collect();
-    let all: Vec<Pairs> = anchors.iter().map(|(_, pairs)| pairs.clone()).collect();
-    anchors.sort_by_key(|(_, pairs)| Reverse(pairs.count));
+    let pairs: Vec<Pairs> = wanted.iter().take(COMPARED).map(|line| Pairs::of(line)).collect();
+    let mut anchors: Vec<usize> = (0..pairs.len()).filter(|index| pairs[*index].count > 0).collect();
+    anchors.sort_by_key(|index| Reverse(pairs[*index].count));
     anchors.truncate(ANCHORS);
-    anchors.retain(|(_, pairs)| pairs.count > 0);
     let mut candidates: Vec<(f32, usize)> = Vec::new();
     for (number, line) in lines.iter().enumerate() {
-        let best = anchors.iter().map(|(index, pairs)| (pairs.score(line), *index));
+        let best = anchors.iter().map(|index| (pairs[*index].score(line), *index));
         let Some((score, index)) = best.max_by(|one, other| one.0.total_cmp(&other.0)) else {
             return Vec::new();
         };
@@ -104,11 +101,9 @@ fn alike(lines: &[&str], wanted: &[&str]) -> Vec<usize> {
         candidates.insert(candidates.partition_point(|(known, _)| *known >= score), (score, place));
     }
     for (score, place) in &mut candidates {
-        let compared = all.iter().enumerate();
-        let sum: f32 = compared
-            .map(|(index, pairs)| lines.get(*place + index).map_or(0.0, |line| pairs.score(line)))
-            .sum();
-        *score = sum / all.len() as f32;
+        let here = &lines[*place..(*place + pairs.len()).min(lines.len())];
+        let sum: f32 = pairs.iter().zip(here).map(|(pairs, line)| pairs.score(line)).sum();
+        *score = sum / pairs.len() as f32;
     }
     candidates.sort_by(|one, other| other.0.total_cmp(&one.0));
     let limit = candidates.first().map_or(0.0, |(best, _)| (best * BEHIND).max(ALIKE));
@@ -116,7 +111,6 @@ fn alike(lines: &[&str], wanted: &[&str]) -> Vec<usize> {
 }
 
 /// The pairs of neighbouring bytes in a line, white space and case aside: a cheap measure of likeness.
-#[derive(Clone)]
 struct Pairs {
     set: Vec<u64>,
     count: usize,

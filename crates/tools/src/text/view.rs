@@ -52,6 +52,12 @@ struct Piece {
     gap: bool,
 }
 
+impl Piece {
+    fn plain(text: usize, file: usize) -> Self {
+        Self { text, file, widths: (1, 1), gap: false }
+    }
+}
+
 /// The text of a file without its byte order mark, every line end shown as `\n`, with an exact map back to
 /// the bytes.
 ///
@@ -84,15 +90,8 @@ impl<'a> View<'a> {
             if let Ok(text) = std::str::from_utf8(body)
                 && memchr(b'\r', body).is_none()
             {
-                let start = Piece { text: 0, file: form.bom, widths: (1, 1), gap: false };
-                let end = Piece { text: text.len(), file: bytes.len(), ..start };
-                return Self {
-                    bytes,
-                    form,
-                    text: Cow::Borrowed(text),
-                    pieces: vec![start, end],
-                    has_gaps: false,
-                };
+                let pieces = vec![Piece::plain(0, form.bom), Piece::plain(text.len(), bytes.len())];
+                return Self { bytes, form, text: Cow::Borrowed(text), pieces, has_gaps: false };
             }
             builder.push_utf8(body, form.bom);
         } else if form.unit() == 2 {
@@ -100,12 +99,7 @@ impl<'a> View<'a> {
         } else {
             builder.push_legacy(body, form);
         }
-        builder.pieces.push(Piece {
-            text: builder.text.len(),
-            file: bytes.len(),
-            widths: (1, 1),
-            gap: false,
-        });
+        builder.pieces.push(Piece::plain(builder.text.len(), bytes.len()));
         let has_gaps = builder.pieces.iter().any(|piece| piece.gap);
         Self { bytes, form, text: Cow::Owned(builder.text), pieces: builder.pieces, has_gaps }
     }
@@ -160,8 +154,9 @@ impl<'a> View<'a> {
             return None;
         }
         let first = self.pieces.partition_point(|piece| piece.text <= range.start).saturating_sub(1);
-        let touched = self.pieces[first..].iter().take_while(|piece| piece.text < range.end);
-        touched.into_iter().find(|piece| piece.gap).map(|piece| self.line_of(piece.text.max(range.start)))
+        let mut touched = self.pieces[first..].iter().take_while(|piece| piece.text < range.end);
+        let gap = touched.find(|piece| piece.gap)?;
+        Some(self.line_of(gap.text.max(range.start)))
     }
 
     /// Beside bytes that are no characters a change can give them a meaning: an orphaned lead byte takes the
@@ -236,11 +231,8 @@ impl<'a> View<'a> {
                 None => counts.push((ending, 1)),
             }
         }
-        counts
-            .iter()
-            .rev()
-            .max_by_key(|(_, count)| count)
-            .map_or(self.form.break_units()[0], |(ending, _)| ending)
+        let most = counts.iter().rev().max_by_key(|(_, count)| count);
+        most.map_or(self.form.break_units()[0], |(ending, _)| ending)
     }
 }
 
