@@ -1,10 +1,8 @@
 //! Read: a page of a text file, numbered.
 
-mod decode;
 mod failure;
 mod lines;
 pub mod page;
-mod sniff;
 
 use std::path::{Path, PathBuf};
 

@@ -10,8 +10,8 @@ use rstest::rstest;
 use tempfile::TempDir;
 
 use super::{CHUNK, COUNTED_REST, Limits, Page, ReadFailure, Wanted, page_of, push_number, read_page};
-use crate::read::decode::TextForm;
 use crate::read::lines::{Lines, Source};
+use crate::text::decode::TextForm;
 
 fn at(path: impl AsRef<Path>) -> Located {
     Place { cwd: "/".into() }.locate(path.as_ref())
