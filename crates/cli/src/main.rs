@@ -19,6 +19,7 @@ mod show;
 mod tool;
 mod tools;
 mod trust;
+mod worker;
 
 use std::{
     io::Write,
@@ -63,6 +64,9 @@ enum Command {
     Demo(demo::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
+    /// Parse foreign bytes from standard input, for the process that asks for it
+    #[command(hide = true)]
+    Worker,
 }
 
 fn main() -> ExitCode {
@@ -97,6 +101,7 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Audit(args) => audit::run(&args, &environment),
         Command::Demo(args) => block_on(demo::run(args, environment)),
         Command::Completions(args) => completions::run(&args),
+        Command::Worker => worker::run(),
     }
 }
 
