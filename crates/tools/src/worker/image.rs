@@ -93,7 +93,7 @@ fn sound<'a>(decoder: impl AnimationDecoder<'a>) -> Result<(), Refusal> {
 /// Whether the format's end mark is there; decoders fill up what is missing before it.
 fn has_end(bytes: &[u8], format: ImageFormat) -> bool {
     match format {
-        ImageFormat::Png => memmem::rfind(bytes, b"IEND").is_some(),
+        ImageFormat::Png => memmem::rfind(bytes, b"IEND\xAE\x42\x60\x82").is_some(),
         ImageFormat::Jpeg => {
             // A thumbnail before the picture has an end mark too: skip to the first scan.
             let mut at = 2;

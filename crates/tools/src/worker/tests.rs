@@ -107,8 +107,8 @@ fn every_kind_of_output_is_shown() {
     assert_eq!(
         text(&pieces),
         "[cell 0, id intro, markdown]\n# Title\nwords\n\n[cell 1, id c2, code, run 3]\nplot()\n[stderr]\ncareful\n\
-         [result]\n<Figure>[picture][image left out: it is damaged or cut short (The image format could not be \
-         determined); get a complete copy]\n[result]\n(text/html)\n[error]\nE: v\n"
+         [result]\n<Figure>[picture][image left out: The image format could not be \
+         determined]\n[result]\n(text/html)\n[error]\nE: v\n"
     );
 }
 
