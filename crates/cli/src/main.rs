@@ -20,6 +20,7 @@ mod tool;
 mod tools;
 mod trust;
 mod undo;
+mod worker;
 
 use std::{
     io::Write,
@@ -66,6 +67,9 @@ enum Command {
     Demo(demo::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
+    /// Parse foreign bytes from standard input, for the process that asks for it
+    #[command(hide = true)]
+    Worker,
 }
 
 fn main() -> ExitCode {
@@ -101,6 +105,7 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Audit(args) => audit::run(&args, &environment),
         Command::Demo(args) => block_on(demo::run(args, environment)),
         Command::Completions(args) => completions::run(&args),
+        Command::Worker => worker::run(),
     }
 }
 

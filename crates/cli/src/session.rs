@@ -26,7 +26,7 @@ use gripper_runtime::{
 };
 use gripper_tools::Services;
 
-use crate::{basis::Basis, show};
+use crate::{basis::Basis, show, worker};
 
 /// A toolbox and what must be closed with it.
 pub(crate) struct Session {
@@ -107,7 +107,8 @@ pub(crate) fn surroundings(environment: &Environment) -> Surroundings {
 /// The built-in tools.
 pub(crate) fn registry() -> anyhow::Result<Registry> {
     let mut registry = Registry::default();
-    for tool in gripper_tools::all(&Services::default()) {
+    let services = Services { worker: worker::command(), ..Services::default() };
+    for tool in gripper_tools::all(&services) {
         registry.register(tool).context("two built-in tools share a name")?;
     }
     Ok(registry)

@@ -89,6 +89,12 @@ pub fn inherited() -> Vec<(OsString, OsString)> {
     env::vars_os().collect()
 }
 
+/// The program that runs, to be started once more.
+pub fn own_program() -> Option<PathBuf> {
+    // After an update its path leads to another program; this name does not.
+    if cfg!(target_os = "linux") { Some("/proc/self/exe".into()) } else { env::current_exe().ok() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::Environment;

@@ -120,9 +120,7 @@ impl Guard {
 
 fn digest(result: &CallResult) -> u64 {
     let mut hasher = DefaultHasher::new();
-    for block in &result.content {
-        format!("{block:?}").hash(&mut hasher);
-    }
+    result.content.hash(&mut hasher);
     hasher.finish()
 }
 

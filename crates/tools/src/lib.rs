@@ -8,6 +8,7 @@ pub mod sleep;
 pub mod text;
 pub mod todo_write;
 pub mod tool_search;
+pub mod worker;
 
 use std::sync::Arc;
 
@@ -18,12 +19,14 @@ use gripper_runtime::{DynTool, erase};
 pub struct Services {
     /// The session's to-do list.
     pub todos: todo_write::TodoList,
+    /// How foreign bytes are parsed; without it, pictures, PDF documents and notebooks are refused.
+    pub worker: Option<worker::WorkerCommand>,
 }
 
 /// Every built-in tool, in order of name.
 pub fn all(services: &Services) -> Vec<Arc<dyn DynTool>> {
     vec![
-        erase(read::Read),
+        erase(read::Read::new(services.worker.clone())),
         erase(sleep::Sleep),
         erase(todo_write::TodoWrite::new(services.todos.clone())),
         erase(tool_search::ToolSearch),

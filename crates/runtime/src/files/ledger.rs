@@ -6,6 +6,7 @@
 
 use std::{
     collections::HashMap,
+    io::{self, Read},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -29,11 +30,25 @@ pub fn content_hash(bytes: &[u8]) -> ContentHash {
     Sha256::digest(bytes).into()
 }
 
+/// The hash of everything that is left to read.
+pub fn content_hash_of(reader: &mut impl Read) -> io::Result<ContentHash> {
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 128 * 1024];
+    loop {
+        match reader.read(&mut buffer)? {
+            0 => return Ok(hash.finalize().into()),
+            count => hash.update(&buffer[..count]),
+        }
+    }
+}
+
 /// How the model came to know a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Evidence {
     /// It was shown.
     Read,
+    /// What it holds was shown, though not its lines: a notebook, a picture.
+    Parsed,
     /// The model wrote it.
     Written,
     /// A change by someone else was shown.
@@ -206,12 +221,6 @@ impl Ledger {
         lock(&self.files).records.get(path).map(|record| record.content.clone())
     }
 
-    /// The content is the same under another stamp.
-    pub(super) fn restamp(&self, path: &Path, stamp: Stamp) {
-        if let Some(record) = lock(&self.files).records.get_mut(path) {
-            record.stamp = stamp;
-        }
-    }
 
     /// The model no longer has what it was shown of these files.
     pub fn evict<'p>(&self, paths: impl IntoIterator<Item = &'p Path>) {

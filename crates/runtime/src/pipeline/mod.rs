@@ -415,14 +415,15 @@ fn bound(toolbox: &Toolbox, outcome: &mut Outcome) {
     }
 }
 
-/// Brings a result's text down to `most` characters; the whole of it is stored.
+/// Brings a result's text down to `most` characters; the whole of it is stored, and pictures stay.
 pub(crate) fn shorten(toolbox: &Toolbox, result: &mut CallResult, most: usize, strategy: Strategy) {
     if result.chars() <= most {
         return;
     }
     let whole = result.to_string();
     if let Some(window) = toolbox.results.bound(&result.call_id, &whole, most, strategy) {
-        result.content = vec![Block::text(window.text)];
+        result.content.retain(|block| matches!(block, Block::Image { .. }));
+        result.content.insert(0, Block::text(window.text));
     }
 }
 

@@ -142,18 +142,18 @@ impl CallResult {
                 text.push_str("\n\n");
                 text.push_str(note);
             }
-            None => self.content.push(Block::text(note)),
+            _ => self.content.push(Block::text(note)),
         }
     }
 }
 
 impl fmt::Display for CallResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, Block::Text { text }) in self.content.iter().enumerate() {
+        for (at, block) in self.content.iter().enumerate() {
             if at > 0 {
                 f.write_str("\n")?;
             }
-            f.write_str(text)?;
+            block.fmt(f)?;
         }
         Ok(())
     }

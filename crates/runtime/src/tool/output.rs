@@ -1,6 +1,6 @@
 //! What comes out of a tool.
 
-use std::{fmt, path::PathBuf};
+use std::{fmt, path::PathBuf, sync::Arc};
 
 use gripper_permissions::{Mode, Rule};
 use serde::{Serialize, Serializer};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::files::ledger::Seen;
 
 /// One piece of a result, shaped like the content blocks models take.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Block {
     /// Plain text.
@@ -17,6 +17,24 @@ pub enum Block {
         /// The text.
         text: String,
     },
+    /// A picture.
+    Image {
+        /// Where it comes from.
+        source: ImageSource,
+    },
+}
+
+/// A picture that is part of the block.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(tag = "type", rename = "base64")]
+pub struct ImageSource {
+    /// Such as `image/png`.
+    pub media_type: String,
+    /// The file in base64. Shared, as results are copied on their way and pictures are large.
+    pub data: Arc<str>,
+    /// Width and height in pixels, where they are known; for people.
+    #[serde(skip)]
+    pub size: Option<(u32, u32)>,
 }
 
 impl Block {
@@ -25,11 +43,32 @@ impl Block {
         Block::Text { text: text.into() }
     }
 
-    /// How many characters the model would read.
+    /// A picture, its file in base64.
+    pub fn image(media_type: impl Into<String>, data: impl Into<Arc<str>>, size: Option<(u32, u32)>) -> Self {
+        Block::Image { source: ImageSource { media_type: media_type.into(), data: data.into(), size } }
+    }
+
+    /// How many characters the model would read. Pictures have bounds of their own: their tools keep them.
     pub fn chars(&self) -> usize {
         match self {
             Block::Text { text } => text.chars().count(),
+            Block::Image { .. } => 0,
         }
+    }
+}
+
+/// The block as people read it: a picture is one line about it.
+impl fmt::Display for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ImageSource { media_type, data, size } = match self {
+            Block::Text { text } => return f.write_str(text),
+            Block::Image { source } => source,
+        };
+        write!(f, "[image: {}", media_type.strip_prefix("image/").unwrap_or(media_type))?;
+        if let Some((width, height)) = size {
+            write!(f, " {width}×{height}")?;
+        }
+        write!(f, ", {} KiB]", (data.len() / 4 * 3).div_ceil(1024))
     }
 }
 

@@ -1,10 +1,15 @@
-//! Read: a page of a text file, numbered.
+//! Read: a page of a text file, numbered; pictures, PDF documents and notebooks as models take them.
 
 mod failure;
+mod foreign;
 mod lines;
 pub mod page;
+mod seen;
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use gripper_runtime::{
     Access, Block, Call, ErrorCode, Facts, Place, Tool, ToolError,
@@ -15,11 +20,24 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::worker::WorkerCommand;
 use failure::ReadFailure;
-use page::{Limits, Page, Wanted, read_page};
+pub use foreign::Foreign;
+use page::{Page, Wanted};
+use seen::Shown;
 
 /// The tool.
-pub struct Read;
+#[derive(Default)]
+pub struct Read {
+    worker: Option<WorkerCommand>,
+}
+
+impl Read {
+    /// With the way to start a worker for what is not text.
+    pub fn new(worker: Option<WorkerCommand>) -> Self {
+        Self { worker }
+    }
+}
 
 /// What a call carries.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -34,12 +52,45 @@ pub struct Input {
     /// How many lines are wanted.
     #[schemars(range(min = 1))]
     pub limit: Option<u64>,
+    /// Which pages of a PDF are wanted: "3", "1-5", or "7-" for all from page 7 on.
+    pub pages: Option<String>,
 }
 
 /// The structured result.
 #[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Output {
+    /// Lines of text.
+    Text(Text),
+    /// What a worker made of a file that is not text.
+    Foreign(Foreign),
+    /// Nothing new.
+    Unchanged(Unchanged),
+}
+
+/// The lines are those that an earlier read has shown.
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Output {
+pub struct Unchanged {
+    /// What kind of content it is.
+    pub r#type: &'static str,
+    /// The file, absolute.
+    pub file_path: PathBuf,
+    /// The first line asked for.
+    pub start_line: u64,
+}
+
+impl fmt::Display for Unchanged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.file_path.display();
+        write!(f, "(unchanged since you last read it: what you were shown of {path} still holds)")
+    }
+}
+
+/// Lines of a text file.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Text {
     /// What kind of content it is.
     pub r#type: &'static str,
     /// The file, absolute.
@@ -69,7 +120,7 @@ impl Tool for Read {
     const DESCRIPTION: &'static str = include_str!("description.md");
     const FACTS: Facts = Facts {
         title: "Read file",
-        search_hint: "read show open file text lines",
+        search_hint: "read show open file text lines image picture pdf notebook",
         kind: Kind::Read,
         bound: ResultBound::SelfBounded,
         background: Background::Always,
@@ -83,6 +134,7 @@ impl Tool for Read {
         vec![
             json!({"file_path": "/project/src/main.rs"}),
             json!({"file_path": "/project/a.log", "offset": 5000, "limit": 200}),
+            json!({"file_path": "/project/paper.pdf", "pages": "1-5"}),
         ]
     }
 
@@ -95,7 +147,13 @@ impl Tool for Read {
                 "a NUL character",
             )];
         }
-        Vec::new()
+        match &input.pages {
+            Some(pages) if foreign::page_range(pages).is_none() => {
+                let expected = "pages such as \"3\", \"1-5\" or \"7-\", counted from 1";
+                vec![Problem::found("/pages", "bad_range", expected, pages)]
+            }
+            _ => Vec::new(),
+        }
     }
 
     fn access(&self, input: &Input, place: &Place) -> Access {
@@ -103,6 +161,9 @@ impl Tool for Read {
     }
 
     fn summary(&self, input: &Input) -> String {
+        if let Some(pages) = &input.pages {
+            return format!("read {} pages {pages}", input.file_path);
+        }
         match (input.offset, input.limit) {
             (None, None) => format!("read {}", input.file_path),
             (offset, None) => format!("read {} from line {}", input.file_path, offset.unwrap_or(1)),
@@ -119,25 +180,45 @@ impl Tool for Read {
 
     fn observable(&self, input: &Input, place: &Place) -> Option<Value> {
         let path = place.absolute(Path::new(&input.file_path));
-        Some(json!({ "file_path": path, "offset": input.offset, "limit": input.limit }))
+        Some(json!({
+            "file_path": path, "offset": input.offset, "limit": input.limit, "pages": input.pages,
+        }))
     }
 
     async fn run(&self, input: &Input, call: &Call) -> Result<Done<Output>, ToolError> {
         let file = call.located(Path::new(&input.file_path));
         let path = file.written.clone();
         let wanted = Wanted { offset: input.offset, limit: input.limit };
-        let cancel = call.cancel.clone();
-        let work = move || read_page(&file, &wanted, &Limits::default(), &|| cancel.is_cancelled());
-        let page = tokio::task::spawn_blocking(work)
-            .await
-            .map_err(|error| ToolError::new(ErrorCode::Panic, format!("reading stopped: {error}")))?
-            .map_err(|failure| explain(&path, failure))?;
         let relative = !Path::new(&input.file_path).is_absolute();
-        let effects = vec![SessionEffect::FileSeen { path: path.clone() }];
-        Ok(Done { value: output(path, page, relative), effects })
+        if !foreign::is_expected(input, &path) {
+            let (cancel, file, files) = (call.cancel.clone(), file.clone(), call.files.clone());
+            let work = move || seen::show(&file, &wanted, &files.ledger, &|| cancel.is_cancelled());
+            match off_thread(work).await? {
+                Ok(Shown::Page(page, seen)) => {
+                    let value = Output::Text(output(path, page, relative));
+                    return Ok(Done { value, effects: vec![SessionEffect::FileSeen(seen)] });
+                }
+                Ok(Shown::Unchanged { first }) => {
+                    let value = Unchanged { r#type: "unchanged", file_path: path, start_line: first };
+                    return Ok(Output::Unchanged(value).into());
+                }
+                // A picture or a document may have any name.
+                Err(ReadFailure::Binary { .. }) => {}
+                Err(failure) => return Err(explain(&path, failure)),
+            }
+        }
+        let loaded =
+            off_thread(move || foreign::load(&file)).await?.map_err(|failure| explain(&path, failure))?;
+        let Done { value, effects } = loaded.parse(input, path, self.worker.as_ref(), &call.cancel).await?;
+        Ok(Done { value: Output::Foreign(value), effects })
     }
 
     fn map(&self, output: &Output) -> Vec<Block> {
+        let output = match output {
+            Output::Text(output) => output,
+            Output::Foreign(foreign) => return foreign.blocks(),
+            Output::Unchanged(output) => return vec![Block::text(output.to_string())],
+        };
         let mut text = output.content.clone();
         for notice in notices(output) {
             if !text.is_empty() && !text.ends_with('\n') {
@@ -149,8 +230,15 @@ impl Tool for Read {
     }
 }
 
-fn output(file_path: PathBuf, page: Page, relative: bool) -> Output {
-    Output {
+/// Runs what may wait for a disk where nobody else waits with it.
+async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ToolError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| ToolError::new(ErrorCode::Panic, format!("reading stopped: {error}")))
+}
+
+fn output(file_path: PathBuf, page: Page, relative: bool) -> Text {
+    Text {
         r#type: "text",
         file_path,
         num_lines: page.lines,
@@ -165,7 +253,7 @@ fn output(file_path: PathBuf, page: Page, relative: bool) -> Output {
 }
 
 /// What the model should know besides the lines.
-fn notices(output: &Output) -> Vec<String> {
+fn notices(output: &Text) -> Vec<String> {
     let mut notices = Vec::new();
     if output.relative {
         notices.push(format!("the relative path was taken as {}", output.file_path.display()));

@@ -4,6 +4,8 @@
 //! dropped chunk by chunk, a line longer than the buffer is decoded in passing, and lines after the page are
 //! counted only when the rest is small.
 
+use std::io::Read;
+
 use gripper_runtime::{Located, files::open_regular};
 use memchr::memchr;
 
@@ -82,8 +84,20 @@ pub fn read_page(
     stop: &dyn Fn() -> bool,
 ) -> Result<Page, ReadFailure> {
     let (mut file, status) = open_regular(path)?;
-    let (size, path) = (u64::try_from(status.st_size).unwrap_or(0), &path.written);
-    let mut source = Source::new(&mut file, size, path, stop);
+    page_in(&mut file, u64::try_from(status.st_size).unwrap_or(0), path, wanted, limits, stop)
+}
+
+/// The same from a reader of about `size` bytes; `path` is only named in failures.
+pub(super) fn page_in(
+    reader: &mut dyn Read,
+    size: u64,
+    path: &Located,
+    wanted: &Wanted,
+    limits: &Limits,
+    stop: &dyn Fn() -> bool,
+) -> Result<Page, ReadFailure> {
+    let path = &path.written;
+    let mut source = Source::new(reader, size, path, stop);
     let head = source.head(CHUNK)?;
     let form = sniff(&head).map_err(|kind| ReadFailure::Binary { path: path.to_owned(), kind })?;
     page_of(Lines::new(source, form, head, CHUNK), wanted, limits)

@@ -8,7 +8,7 @@ use super::Read;
 
 async fn read(workspace: &Workspace, input: Value) -> Arc<CallResult> {
     let mut registry = gripper_runtime::Registry::default();
-    registry.register(erase(Read)).unwrap();
+    registry.register(erase(Read::default())).unwrap();
     let toolbox = Toolbox::builder(registry, Policy::new(workspace.project())).build();
     run_all(&toolbox, [CallRequest::new("c1", "Read", input)]).await.remove(0)
 }
