@@ -119,7 +119,7 @@ fn tell(turns: &[PastTurn], undone: &[Undone], dry_run: bool, root: &Path) -> an
         let why = why.map(|why| format!(": {why}")).unwrap_or_default();
         show::line(&format!("  {style}{word:<10}{style:#} {}{}", shown(&file.path, root), show::safe(&why)))?;
         if let Back::Conflict { left: Some(left), now: Some(now) } = &file.back {
-            for line in text::unified(left, now, DIFF_LINES).lines() {
+            for line in text::unified_bytes(left, now, DIFF_LINES).lines() {
                 show::line(&format!("    {NOTE}{}{NOTE:#}", show::safe(line)))?;
             }
         }

@@ -3,12 +3,16 @@
 //! Adding one: make the folder (see any of them), write one line in [`all`]. Everything else,
 //! schema file, listing, pipeline, follows from what the tool declares.
 
+pub mod edit;
+mod editing;
+pub mod multi_edit;
 pub mod read;
 pub mod sleep;
 pub mod text;
 pub mod todo_write;
 pub mod tool_search;
 pub mod worker;
+pub mod write;
 
 use std::sync::Arc;
 
@@ -26,9 +30,12 @@ pub struct Services {
 /// Every built-in tool, in order of name.
 pub fn all(services: &Services) -> Vec<Arc<dyn DynTool>> {
     vec![
+        erase(edit::Edit),
+        erase(multi_edit::MultiEdit),
         erase(read::Read::new(services.worker.clone())),
         erase(sleep::Sleep),
         erase(todo_write::TodoWrite::new(services.todos.clone())),
         erase(tool_search::ToolSearch),
+        erase(write::Write),
     ]
 }

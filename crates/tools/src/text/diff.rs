@@ -9,6 +9,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices_deadline, group_diff_ops};
 
+use super::view::View;
+
 /// Unchanged lines shown around a change.
 const CONTEXT: usize = 3;
 /// After this time what is left of the texts counts as changed as a whole, which is coarse but true.
@@ -69,6 +71,22 @@ pub fn unified(before: &str, after: &str, max_lines: usize) -> String {
         let _ = writeln!(out, "… {left_out} more lines of the difference are left out");
     }
     out
+}
+
+/// The same for the bytes of files, as far as they are text.
+pub fn unified_bytes(before: &[u8], after: &[u8], max_lines: usize) -> String {
+    match (View::of(before), View::of(after)) {
+        (Ok(before), Ok(after)) => unified(before.text(), after.text(), max_lines),
+        _ => "(binary content)\n".to_owned(),
+    }
+}
+
+/// The structured patch between the bytes of files; none if one of them is not text.
+pub fn hunks_of_bytes(before: &[u8], after: &[u8]) -> Vec<Hunk> {
+    match (View::of(before), View::of(after)) {
+        (Ok(before), Ok(after)) => hunks(before.text(), after.text()),
+        _ => Vec::new(),
+    }
 }
 
 /// The smallest ranges of `old`, in order, that must be replaced to get `new`.
