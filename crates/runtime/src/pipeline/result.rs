@@ -158,3 +158,20 @@ impl fmt::Display for CallResult {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Block, CallResult};
+
+    #[test]
+    fn a_picture_is_one_line_for_people_and_a_note_stands_beside_it() {
+        let mut result = CallResult::plain("c1".into(), "Probe".into(), "seen");
+        result.content.push(Block::image("image/png", "AAAA".repeat(1024), Some((640, 480))));
+        result.add_note("once");
+        result.add_note("twice");
+        assert_eq!(result.to_string(), "seen\n[image: png 640×480, 3 KiB]\nonce\n\ntwice");
+        assert_eq!(result.chars(), "seen".len() + "once\n\ntwice".len());
+        let source = serde_json::to_value(&result.content[1]).unwrap()["source"].take();
+        assert_eq!((&source["type"], &source["media_type"]), (&"base64".into(), &"image/png".into()));
+    }
+}

@@ -36,6 +36,8 @@ const SCALE: f32 = 2.0;
 const LARGE_PAGE: usize = 1_000_000;
 /// How far from its end a document has its end mark; some have a little more behind it.
 const END: usize = 2048;
+/// Bytes of text kept of one page.
+const LONGEST_PAGE: usize = 500_000;
 /// Glyphs are laid out on a square of this side.
 const EM: f64 = 1000.0;
 
@@ -207,6 +209,10 @@ impl PageText {
 
 impl Device<'_> for PageText {
     fn draw_glyph_run(&mut self, run: &GlyphRun<'_, '_>, props: DrawProps<'_>, _: &DrawMode) {
+        // Nobody reads more of one page, and a document made for it has no end.
+        if self.text.len() > LONGEST_PAGE {
+            return;
+        }
         for glyph in run.glyphs() {
             let transform = props.transform * glyph.transform();
             self.move_to(transform);

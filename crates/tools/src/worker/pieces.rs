@@ -53,7 +53,8 @@ impl Pieces {
 
     /// Adds text on a line of its own. What does not fit is left out, with a mark.
     pub(super) fn text(&mut self, text: &str) {
-        let text = shortened(text, MOST_CHARS.saturating_sub(self.chars));
+        // Some consumers would end the text at a NUL.
+        let text = shortened(text, MOST_CHARS.saturating_sub(self.chars)).replace('\0', "\u{2400}");
         self.chars += text.chars().count() + 1;
         match self.pieces.last_mut() {
             Some(Piece::Text(before)) => {

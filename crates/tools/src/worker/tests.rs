@@ -52,9 +52,9 @@ fn a_sound_picture_stays_as_it_is_and_one_cut_anywhere_is_refused(
 }
 
 #[rstest]
-#[case::photograph(noise(3000, 1500), ImageFormat::Jpeg, "image/jpeg", (1568, 784))]
-#[case::drawing(RgbaImage::new(1000, 4000).into(), ImageFormat::Png, "image/png", (392, 1568))]
-#[case::too_many_bytes(noise(1500, 1400), ImageFormat::Png, "image/jpeg", (1500, 1400))]
+#[case::photograph(noise(1600, 800), ImageFormat::Jpeg, "image/jpeg", (1568, 784))]
+#[case::drawing(RgbaImage::new(400, 1600).into(), ImageFormat::Png, "image/png", (392, 1568))]
+#[case::too_many_bytes(noise(1300, 1000), ImageFormat::Png, "image/jpeg", (1300, 1000))]
 #[case::a_strip(RgbImage::new(20_000, 3).into(), ImageFormat::Png, "image/png", (1568, 1))]
 fn large_pictures_are_brought_down(
     #[case] image: DynamicImage,
