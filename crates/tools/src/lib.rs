@@ -5,6 +5,7 @@
 
 pub mod read;
 pub mod sleep;
+pub mod text;
 pub mod todo_write;
 pub mod tool_search;
 
