@@ -7,6 +7,7 @@ pub mod apply_patch;
 pub mod notebook_edit;
 pub mod read;
 pub mod sleep;
+pub mod text;
 pub mod todo_write;
 pub mod tool_search;
 

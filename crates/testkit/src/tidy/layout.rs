@@ -9,6 +9,8 @@ const REQUIRED: &[(&str, &str)] = &[
 ];
 
 const TOOLS: &str = "crates/tools/src";
+/// Folders beside the tools that hold what several of them use.
+const NO_TOOLS: &[&str] = &["text"];
 const TOOL_FILES: &[&str] = &["description.md", "mod.rs", "schema.json", "tests.rs"];
 
 const DECISIONS: &str = "docs/decisions/";
@@ -31,7 +33,7 @@ fn required_files(tree: &Tree) -> Vec<Violation> {
 
 fn tool_folders(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
-    for tool in tree.folders(TOOLS) {
+    for tool in tree.folders(TOOLS).into_iter().filter(|name| !NO_TOOLS.contains(&name.as_ref())) {
         for file in TOOL_FILES {
             let path = format!("{TOOLS}/{tool}/{file}");
             if !tree.has(&path) {

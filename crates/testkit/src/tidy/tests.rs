@@ -117,6 +117,7 @@ fn a_folder_among_the_crates_is_a_crate() -> Result<()> {
 #[rstest]
 #[case::complete("=== crates/tools/src/read/schema.json\n", &[])]
 #[case::incomplete("", &["crates/tools/src/read/schema.json:1 tool-folder"])]
+#[case::shared("=== crates/tools/src/read/schema.json\n=== crates/tools/src/text/mod.rs\n", &[])]
 fn tool_folders(#[case] rest: &str, #[case] expected: &[&str]) -> Result<()> {
     let tree = "=== crates/tools/src/read/mod.rs\n=== crates/tools/src/read/tests.rs\n\
                 === crates/tools/src/read/description.md\n=== crates/tools/src/lib.rs\n";

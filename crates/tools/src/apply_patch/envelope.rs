@@ -101,7 +101,10 @@ pub fn parse(patch: &str) -> Result<Vec<Operation>, EnvelopeProblem> {
         } else if let Some(path) = header(line, UPDATE, *number)? {
             update(path, *number, &mut rest)?
         } else {
-            return problem(*number, format!("expected `{ADD} PATH`, `{DELETE} PATH` or `{UPDATE} PATH`, found {}", shown(line)));
+            return problem(
+                *number,
+                format!("expected `{ADD} PATH`, `{DELETE} PATH` or `{UPDATE} PATH`, found {}", shown(line)),
+            );
         };
         let (path, target) = match &operation {
             Operation::Add { path, .. } | Operation::Delete { path } => (path, None),
@@ -109,7 +112,12 @@ pub fn parse(patch: &str) -> Result<Vec<Operation>, EnvelopeProblem> {
         };
         for path in [Some(path), target].into_iter().flatten() {
             if let Some(first) = seen.insert(path.clone(), *number) {
-                return problem(*number, format!("{path} occurs already in the section at line {first}: put all changes of a file into one section, in the order of the file"));
+                return problem(
+                    *number,
+                    format!(
+                        "{path} occurs already in the section at line {first}: put all changes of a file into one section, in the order of the file"
+                    ),
+                );
             }
         }
         operations.push(operation);
@@ -135,7 +143,9 @@ fn unwrapped<'a, 'b>(lines: &'b [Numbered<'a>]) -> Result<&'b [Numbered<'a>], En
         return problem(lines.len(), format!("expected `{END}`, found the end of the text: was it cut?"));
     };
     let tag = lines[..begin].iter().find_map(|(_, line)| line.split_once("<<")).map(|(_, tag)| tag);
-    let tag = tag.map(|tag| tag.trim_matches(|character: char| "-'\"\\".contains(character) || character.is_whitespace()));
+    let tag = tag.map(|tag| {
+        tag.trim_matches(|character: char| "-'\"\\".contains(character) || character.is_whitespace())
+    });
     for (number, line) in &inside[end + 1..] {
         if !(line.trim().is_empty() || line.starts_with("```") || Some(line.trim()) == tag) {
             return problem(*number, format!("expected nothing after `{END}`, found {}", shown(line)));
@@ -167,7 +177,13 @@ fn added(rest: &mut &[Numbered<'_>]) -> Result<String, EnvelopeProblem> {
         } else if line.starts_with("*** ") {
             break;
         } else {
-            return problem(*number, format!("expected a line of the new file after `+`, or the next section, found {}", shown(line)));
+            return problem(
+                *number,
+                format!(
+                    "expected a line of the new file after `+`, or the next section, found {}",
+                    shown(line)
+                ),
+            );
         }
         *rest = after;
     }
@@ -187,7 +203,10 @@ fn update(path: String, number: usize, rest: &mut &[Numbered<'_>]) -> Result<Ope
         hunks.push(hunk);
     }
     if hunks.is_empty() && move_to.is_none() {
-        return problem(number, format!("expected changes of {path} after this line, each beginning with `@@`"));
+        return problem(
+            number,
+            format!("expected changes of {path} after this line, each beginning with `@@`"),
+        );
     }
     Ok(Operation::Update { path, move_to, hunks })
 }
@@ -217,7 +236,7 @@ fn hunk(rest: &mut &[Numbered<'_>]) -> Result<Option<Hunk>, EnvelopeProblem> {
             break;
         }
         *rest = after;
-        if line.is_empty() {
+        if line.trim_start_matches('\t').is_empty() {
             blank += 1;
             continue;
         }
@@ -231,7 +250,13 @@ fn hunk(rest: &mut &[Numbered<'_>]) -> Result<Option<Hunk>, EnvelopeProblem> {
             // A remark of diff programs, which have no other way to say it.
             Some(("\\", _)) => {}
             _ => {
-                return problem(*number, format!("expected a line that begins with a blank, `+`, `-`, `@@` or `***`, found {}", shown(line)));
+                return problem(
+                    *number,
+                    format!(
+                        "expected a line that begins with a blank, `+`, `-`, `@@` or `***`, found {}",
+                        shown(line)
+                    ),
+                );
             }
         }
     }

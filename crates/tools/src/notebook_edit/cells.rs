@@ -94,7 +94,9 @@ pub enum NotebookProblem {
         key: String,
     },
     /// Another version of the format.
-    #[error("the notebook has nbformat {found}, and only 4 can be edited: convert it with `jupyter nbconvert`")]
+    #[error(
+        "the notebook has nbformat {found}, and only 4 can be edited: convert it with `jupyter nbconvert`"
+    )]
     Format {
         /// What it says.
         found: String,
@@ -152,8 +154,8 @@ pub fn edit(
     cell_type: Option<CellType>,
     mode: Mode,
 ) -> Result<Edited, NotebookProblem> {
-    let text = std::str::from_utf8(bytes)
-        .map_err(|error| NotebookProblem::NotUtf8 { at: error.valid_up_to() })?;
+    let text =
+        std::str::from_utf8(bytes).map_err(|error| NotebookProblem::NotUtf8 { at: error.valid_up_to() })?;
     let notebook = Notebook::parse(text.strip_prefix(BOM).unwrap_or(text))?;
     let target = cell.map(|asked| notebook.find(asked)).transpose()?;
     let (range, replacement, mut edited) = match (mode, target) {
@@ -201,7 +203,11 @@ impl<'a> Notebook<'a> {
         match having[..] {
             [only] => return Ok(only),
             [first, ..] => {
-                return Err(NotebookProblem::RepeatedId { asked: asked.to_owned(), count: having.len(), first });
+                return Err(NotebookProblem::RepeatedId {
+                    asked: asked.to_owned(),
+                    count: having.len(),
+                    first,
+                });
             }
             [] => {}
         }
@@ -303,7 +309,15 @@ impl<'a> Notebook<'a> {
         before_source: Option<String>,
         cells: usize,
     ) -> Edited {
-        Edited { bytes: Vec::new(), cell_id, index, cell_type, language: self.language(), before_source, cells }
+        Edited {
+            bytes: Vec::new(),
+            cell_id,
+            index,
+            cell_type,
+            language: self.language(),
+            before_source,
+            cells,
+        }
     }
 
     fn name(&self, at: usize) -> String {
@@ -382,7 +396,8 @@ impl<'a> Notebook<'a> {
                     .map_or_else(|| members.nested(), |list| list.layout(separator)),
             }
         });
-        let ascii = own.as_ref().and_then(|own| escapes(own.raw)).or_else(|| escapes(self.text)) == Some(true);
+        let ascii =
+            own.as_ref().and_then(|own| escapes(own.raw)).or_else(|| escapes(self.text)) == Some(true);
         let old = own.as_ref().map(Source::lines).unwrap_or_default();
         render(source, &old, layout.as_ref(), ascii)
     }

@@ -24,7 +24,8 @@ impl<'a> Source<'a> {
 
     /// Each line, and how it is written between its quotes.
     pub(super) fn lines(&self) -> Vec<(String, &'a str)> {
-        let inside = |raw: &'a str| raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"')).unwrap_or(raw);
+        let inside =
+            |raw: &'a str| raw.strip_prefix('"').and_then(|raw| raw.strip_suffix('"')).unwrap_or(raw);
         match &self.list {
             Some(list) => list.items().map(|item| (decoded(item), inside(item))).collect(),
             None => split(inside(self.raw)).map(|line| (decoded(&format!("\"{line}\"")), line)).collect(),

@@ -58,7 +58,10 @@ fn a_replaced_source_changes_nothing_else(
     #[case] old: &str,
     #[case] new: &str,
 ) {
-    assert_eq!(text(&changed(notebook, Some(cell), source, None, Mode::Replace)), notebook.replacen(old, new, 1));
+    assert_eq!(
+        text(&changed(notebook, Some(cell), source, None, Mode::Replace)),
+        notebook.replacen(old, new, 1)
+    );
 }
 
 #[test]
@@ -66,7 +69,10 @@ fn an_edited_code_cell_loses_its_results() {
     let edited = changed(JUPYTER, Some("load-1"), "y = \"2\"\nz", None, Mode::Replace);
     let expected = JUPYTER
         .replace("\"execution_count\": 7", "\"execution_count\": null")
-        .replace("[\n    {\"name\": \"stdout\", \"output_type\": \"stream\", \"text\": [\"1\\n\"]}\n   ]", "[]")
+        .replace(
+            "[\n    {\"name\": \"stdout\", \"output_type\": \"stream\", \"text\": [\"1\\n\"]}\n   ]",
+            "[]",
+        )
         .replace("\"x = 1\"", "\"y = \\\"2\\\"\\n\",\n    \"z\"");
     assert_eq!(text(&edited), expected);
     let bytes = edited.bytes.clone();
@@ -93,9 +99,27 @@ fn a_change_of_type_brings_the_members_it_demands() {
 }
 
 #[rstest]
-#[case::after_its_like(JUPYTER, Some("load-1"), None, "x\ny", ",\n  {\n   \"cell_type\": \"code\",\n   \"execution_count\": null,\n   \"id\": \"[id]\",\n   \"metadata\": {},\n   \"outputs\": [],\n   \"source\": [\n    \"x\\n\",\n    \"y\"\n   ]\n  }")]
-#[case::first(JUPYTER, None, Some(CellType::Raw), "x", "{\n   \"cell_type\": \"raw\",\n   \"id\": \"[id]\",\n   \"metadata\": {},\n   \"source\": [\n    \"x\"\n   ]\n  },\n  ")]
-#[case::compact(COMPACT, Some("0"), Some(CellType::Markdown), "ü", r#",{"cell_type":"markdown","source":"\u00fc","metadata":{}}"#)]
+#[case::after_its_like(
+    JUPYTER,
+    Some("load-1"),
+    None,
+    "x\ny",
+    ",\n  {\n   \"cell_type\": \"code\",\n   \"execution_count\": null,\n   \"id\": \"[id]\",\n   \"metadata\": {},\n   \"outputs\": [],\n   \"source\": [\n    \"x\\n\",\n    \"y\"\n   ]\n  }"
+)]
+#[case::first(
+    JUPYTER,
+    None,
+    Some(CellType::Raw),
+    "x",
+    "{\n   \"cell_type\": \"raw\",\n   \"id\": \"[id]\",\n   \"metadata\": {},\n   \"source\": [\n    \"x\"\n   ]\n  },\n  "
+)]
+#[case::compact(
+    COMPACT,
+    Some("0"),
+    Some(CellType::Markdown),
+    "ü",
+    r#",{"cell_type":"markdown","source":"\u00fc","metadata":{}}"#
+)]
 #[case::into_nothing(
     "{\r\n  \"cells\": [],\r\n  \"nbformat\": 4\r\n}",
     None,
@@ -134,14 +158,26 @@ fn a_new_cell_looks_like_its_neighbours_and_goes_without_a_trace(
 #[case::no_cells(b"{\"nbformat\": 4}", None, "there is no key `cells`")]
 #[case::cells_are_none(b"{\"nbformat\": 4, \"cells\": {}}", None, "`cells` is not an array")]
 #[case::no_cell(b"{\"nbformat\": 4, \"cells\": [1]}", None, "cell 0 is not an object")]
-#[case::twice(b"{\"nbformat\": 4, \"cells\": [], \"cells\": []}", None, "the notebook has the key \"cells\" twice")]
-#[case::twice_in_a_cell(b"{\"nbformat\":4,\"cells\":[{\"source\":[],\"source\":[]}]}", None, "cell 0 has the key")]
+#[case::twice(
+    b"{\"nbformat\": 4, \"cells\": [], \"cells\": []}",
+    None,
+    "the notebook has the key \"cells\" twice"
+)]
+#[case::twice_in_a_cell(
+    b"{\"nbformat\":4,\"cells\":[{\"source\":[],\"source\":[]}]}",
+    None,
+    "cell 0 has the key"
+)]
 #[case::no_type(b"{\"nbformat\":4,\"cells\":[{\"source\":[]}]}", Some("0"), "the cell_type of cell 0")]
 #[case::unnamed(JUPYTER.as_bytes(), None, "cell_id is missing")]
 #[case::unknown(JUPYTER.as_bytes(), Some("laod"), "no cell \"laod\" among the 2 of the notebook: ids there are \"load-1\", \"intro\"; an index from 0 to 1")]
 #[case::past_the_end(COMPACT.as_bytes(), Some("1"), "they have no ids, use cell-0 to cell-0")]
 #[case::the_same(JUPYTER.as_bytes(), Some("load-1"), "nothing to change: cell load-1")]
-#[case::ambiguous(br#"{"nbformat":4,"cells":[{"id":"a"},{"id":"a"}]}"#, Some("a"), "2 cells have the id \"a\"")]
+#[case::ambiguous(
+    br#"{"nbformat":4,"cells":[{"id":"a"},{"id":"a"}]}"#,
+    Some("a"),
+    "2 cells have the id \"a\""
+)]
 fn what_cannot_be_edited_is_told(#[case] notebook: &[u8], #[case] cell: Option<&str>, #[case] message: &str) {
     let problem: NotebookProblem = edit(notebook, cell, "x = 1", None, Mode::Replace).unwrap_err();
     assert!(problem.to_string().contains(message), "{problem}");
@@ -156,7 +192,10 @@ fn an_id_wins_over_an_index_and_depth_does_no_harm() {
     );
     let edited = changed(&notebook, Some("0"), "x", None, Mode::Replace);
     assert_eq!(edited.index, 1);
-    assert_eq!(text(&edited), notebook.replace("\"id\":\"0\",\"source\":\"\"", "\"id\":\"0\",\"source\":\"x\""));
+    assert_eq!(
+        text(&edited),
+        notebook.replace("\"id\":\"0\",\"source\":\"\"", "\"id\":\"0\",\"source\":\"x\"")
+    );
 }
 
 /// A cell as a program other than ours would write it, with everything that could be lost.

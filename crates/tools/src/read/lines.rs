@@ -4,8 +4,8 @@
 use std::io::{self, Read};
 use std::path::Path;
 
-use super::decode::{StreamedLine, TextForm};
 use super::failure::ReadFailure;
+use crate::text::decode::{StreamedLine, TextForm};
 
 /// Where bytes come from and who may stop it.
 pub(super) struct Source<'a> {

@@ -1,12 +1,10 @@
 //! Read: a page of a text file, numbered.
 
-mod decode;
 mod failure;
 mod lines;
 mod open;
 pub mod page;
 mod similar;
-mod sniff;
 
 use std::path::{Path, PathBuf};
 

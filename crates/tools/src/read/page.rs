@@ -11,7 +11,7 @@ use memchr::memchr;
 pub use super::failure::ReadFailure;
 use super::lines::{Lines, Source};
 use super::open::open_regular;
-use super::sniff::{SAMPLE, sniff};
+use crate::text::sniff::{SAMPLE, sniff};
 
 /// Bytes taken from a file at a time. Larger ones leave the nearest caches and bring nothing.
 const CHUNK: usize = 128 * 1024;

@@ -9,8 +9,8 @@ use rstest::rstest;
 use tempfile::TempDir;
 
 use super::{CHUNK, COUNTED_REST, Limits, Page, ReadFailure, Wanted, page_of, push_number, read_page};
-use crate::read::decode::TextForm;
 use crate::read::lines::{Lines, Source};
+use crate::text::decode::TextForm;
 
 const NEVER: &dyn Fn() -> bool = &|| false;
 

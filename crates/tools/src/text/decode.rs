@@ -8,16 +8,16 @@ use memchr::{memchr, memchr_iter};
 
 /// How the characters of a file are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TextForm {
+pub(crate) struct TextForm {
     /// The encoding; in each of those we detect a line can be decoded without the lines before it.
-    pub(super) encoding: &'static Encoding,
+    pub(crate) encoding: &'static Encoding,
     /// The length of the byte order mark in bytes, which is not part of the text.
-    pub(super) bom: usize,
+    pub(crate) bom: usize,
 }
 
 impl TextForm {
     /// The bytes of the smallest piece a line end is made of.
-    pub(super) fn unit(self) -> usize {
+    pub(crate) fn unit(self) -> usize {
         if self.newline().len() == 2 { 2 } else { 1 }
     }
 
@@ -31,22 +31,22 @@ impl TextForm {
     }
 
     /// Where the first line feed in `bytes` begins; `bytes` must begin with a whole unit.
-    pub(super) fn find_newline(self, bytes: &[u8]) -> Option<usize> {
+    pub(crate) fn find_newline(self, bytes: &[u8]) -> Option<usize> {
         if self.unit() == 1 { memchr(b'\n', bytes) } else { self.wide_newlines(bytes).next() }
     }
 
     /// Where the line feed number `n`, counted from zero, begins.
-    pub(super) fn nth_newline(self, bytes: &[u8], n: usize) -> Option<usize> {
+    pub(crate) fn nth_newline(self, bytes: &[u8], n: usize) -> Option<usize> {
         if self.unit() == 1 { memchr_iter(b'\n', bytes).nth(n) } else { self.wide_newlines(bytes).nth(n) }
     }
 
     /// How many line feeds there are in `bytes`.
-    pub(super) fn count_newlines(self, bytes: &[u8]) -> usize {
+    pub(crate) fn count_newlines(self, bytes: &[u8]) -> usize {
         if self.unit() == 1 { memchr_iter(b'\n', bytes).count() } else { self.wide_newlines(bytes).count() }
     }
 
     /// Whether the last whole unit is a line feed and nothing comes after it.
-    pub(super) fn ends_with_newline(self, bytes: &[u8]) -> bool {
+    pub(crate) fn ends_with_newline(self, bytes: &[u8]) -> bool {
         bytes.len().is_multiple_of(self.unit()) && bytes.ends_with(self.newline())
     }
 
@@ -62,7 +62,7 @@ impl TextForm {
 
     /// Appends the line in `bytes`, which has no line feed, and returns how many characters were left out.
     /// `ended` says that a line feed follows, so that a carriage return at the end belongs to it.
-    pub(super) fn push_line(self, out: &mut String, bytes: &[u8], ended: bool, most_chars: usize) -> u64 {
+    pub(crate) fn push_line(self, out: &mut String, bytes: &[u8], ended: bool, most_chars: usize) -> u64 {
         let (text, _) = self.encoding.decode_without_bom_handling(bytes);
         let text: &str = match &text {
             Cow::Borrowed(text) => text,
@@ -84,7 +84,7 @@ impl TextForm {
 }
 
 /// A line that comes in pieces: its first characters are kept, the rest is only counted.
-pub(super) struct StreamedLine {
+pub(crate) struct StreamedLine {
     decoder: Decoder,
     piece: String,
     most_chars: usize,
@@ -96,7 +96,7 @@ impl StreamedLine {
     /// Enough to decode at full speed, small beside the chunk.
     const PIECE: usize = 16 * 1024;
 
-    pub(super) fn new(form: TextForm, most_chars: usize) -> Self {
+    pub(crate) fn new(form: TextForm, most_chars: usize) -> Self {
         Self {
             decoder: form.encoding.new_decoder_without_bom_handling(),
             piece: String::with_capacity(Self::PIECE),
@@ -107,13 +107,13 @@ impl StreamedLine {
     }
 
     /// Takes the next bytes of the line.
-    pub(super) fn feed(&mut self, out: &mut String, bytes: &[u8]) {
+    pub(crate) fn feed(&mut self, out: &mut String, bytes: &[u8]) {
         self.decode(out, bytes, false);
     }
 
     /// Ends the line and returns how many characters were left out; `ended` is as for
     /// [`TextForm::push_line`].
-    pub(super) fn finish(mut self, out: &mut String, ended: bool) -> u64 {
+    pub(crate) fn finish(mut self, out: &mut String, ended: bool) -> u64 {
         self.decode(out, &[], true);
         let most_chars = self.most_chars as u64;
         if ended && self.ends_with_return {

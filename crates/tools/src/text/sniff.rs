@@ -7,7 +7,7 @@ use infer::MatcherType;
 use super::decode::TextForm;
 
 /// How much of the beginning encodings are judged by.
-pub(super) const SAMPLE: usize = 64 * 1024;
+pub(crate) const SAMPLE: usize = 64 * 1024;
 /// How far a NUL byte makes the file binary; one further in is shown as a visible sign.
 const NUL_REACH: usize = 8 * 1024;
 /// One control character in so many bytes is still text, such as a log with colours; compressed data has
@@ -44,7 +44,7 @@ const IN_WORDS: &[(&str, &str)] = &[
 ///
 /// No more than [`SAMPLE`] bytes are looked at. Whoever has more should hand over at least one more: that is
 /// how a character cut by the end of the sample is told from one damaged in the file.
-pub(super) fn sniff(head: &[u8]) -> Result<TextForm, String> {
+pub(crate) fn sniff(head: &[u8]) -> Result<TextForm, String> {
     let sample = &head[..head.len().min(SAMPLE)];
     let whole = sample.len() == head.len();
     let start = &sample[..sample.len().min(NUL_REACH)];
