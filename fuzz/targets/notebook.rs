@@ -18,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
     for kind in [CellType::Code, CellType::Markdown] {
         if let Ok(edited) = edit(notebook, Some("0"), &source, Some(kind), Mode::Replace) {
             // Numbers too large and nesting too deep for a value are no fault of the edit.
-            assert_eq!(value(notebook).is_ok(), value(&edited.bytes).is_ok() || value(notebook).is_err());
+            assert!(value(notebook).is_err() || value(&edited.bytes).is_ok());
         }
         for after in [None, Some("0")] {
             let Ok(edited) = edit(notebook, after, &source, Some(kind), Mode::Insert) else { continue };

@@ -1,6 +1,6 @@
 //! One cell of a notebook replaced, inserted or deleted in the text of the file.
 
-use std::{fmt::Write, ops::Range};
+use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,6 +14,8 @@ const BOM: &str = "\u{feff}";
 const ORDER: [&str; 6] = ["cell_type", "execution_count", "id", "metadata", "outputs", "source"];
 /// So many cells are named when one is not found.
 const NAMED: usize = 5;
+/// The longest id the format allows.
+const LONGEST_ID: usize = 64;
 
 /// What a cell holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -73,66 +75,17 @@ pub struct Edited {
     pub cells: usize,
 }
 
-/// Why a notebook was not edited.
-#[derive(Debug, thiserror::Error)]
-pub enum NotebookProblem {
-    /// Some bytes are no characters.
-    #[error("the notebook is not UTF-8 from byte {at} on: convert the file first")]
-    NotUtf8 {
-        /// Where the text ends.
-        at: usize,
-    },
-    /// The text is not JSON, or not an object.
-    #[error("the notebook is not a JSON object ({0}): repair the file first")]
-    NotJson(serde_json::Error),
-    /// A key is there twice.
-    #[error("{place} has the key {key:?} twice, so what it says is unclear: repair the file first")]
-    RepeatedKey {
-        /// Which object.
-        place: String,
-        /// The key.
-        key: String,
-    },
-    /// Another version of the format.
-    #[error(
-        "the notebook has nbformat {found}, and only 4 can be edited: convert it with `jupyter nbconvert`"
-    )]
-    Format {
-        /// What it says.
-        found: String,
-    },
-    /// Cells are missing, or one is no cell.
-    #[error("{what}: this is not a notebook as Jupyter writes it, repair the file first")]
-    NoCells {
-        /// What is wrong.
-        what: String,
-    },
-    /// A cell is to be changed and none is named.
-    #[error("cell_id is missing: only insert works without it, name the cell to {0}")]
-    NoTarget(&'static str),
-    /// No cell has this id or index.
-    #[error("no cell {asked:?} among the {count} of the notebook{hint}")]
-    UnknownCell {
-        /// What was asked for.
-        asked: String,
-        /// How many cells there are.
-        count: usize,
-        /// What could be meant.
-        hint: String,
-    },
-    /// Several cells have this id.
-    #[error("{count} cells have the id {asked:?}: name the cell by its index instead, such as cell-{first}")]
-    RepeatedId {
-        /// What was asked for.
-        asked: String,
-        /// How many have it.
-        count: usize,
-        /// The first of them.
-        first: usize,
-    },
-    /// The cell is as asked for already.
-    #[error("nothing to change: cell {0} has this source and type already")]
-    Unchanged(String),
+/// Why a notebook was not edited, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NotebookProblem(String);
+
+fn problem<T>(message: impl Into<String>) -> Result<T, NotebookProblem> {
+    Err(NotebookProblem(message.into()))
+}
+
+fn broken<T>(what: &str) -> Result<T, NotebookProblem> {
+    problem(format!("{what}: this is no notebook as Jupyter writes it, repair the file first"))
 }
 
 struct Notebook<'a> {
@@ -154,80 +107,111 @@ pub fn edit(
     cell_type: Option<CellType>,
     mode: Mode,
 ) -> Result<Edited, NotebookProblem> {
-    let text =
-        std::str::from_utf8(bytes).map_err(|error| NotebookProblem::NotUtf8 { at: error.valid_up_to() })?;
+    let text = std::str::from_utf8(bytes).or_else(|error| {
+        problem(format!(
+            "the notebook is not UTF-8 from byte {} on: convert the file first",
+            error.valid_up_to()
+        ))
+    })?;
     let notebook = Notebook::parse(text.strip_prefix(BOM).unwrap_or(text))?;
     let target = cell.map(|asked| notebook.find(asked)).transpose()?;
-    let (range, replacement, mut edited) = match (mode, target) {
-        (Mode::Insert, after) => {
-            notebook.insert(after.map_or(0, |at| at + 1), new_source, cell_type.unwrap_or(CellType::Code))
-        }
-        (Mode::Replace, Some(at)) => notebook.replace(at, new_source, cell_type)?,
-        (Mode::Delete, Some(at)) => notebook.delete(at)?,
-        (Mode::Replace, None) => return Err(NotebookProblem::NoTarget("replace")),
-        (Mode::Delete, None) => return Err(NotebookProblem::NoTarget("delete")),
+    let count = notebook.cells.len();
+    let (index, cells) = match (mode, target) {
+        (Mode::Insert, after) => (after.map_or(0, |at| at + 1), count + 1),
+        (Mode::Replace, Some(at)) => (at, count),
+        (Mode::Delete, Some(at)) => (at, count - 1),
+        (_, None) => return problem("cell_id is missing: name the cell, only insert works without one"),
+    };
+    let change = match mode {
+        Mode::Insert => notebook.insert(index, new_source, cell_type.unwrap_or(CellType::Code)),
+        Mode::Replace => notebook.replace(index, new_source, cell_type)?,
+        Mode::Delete => notebook.delete(index)?,
     };
     let bom = text.len() - notebook.text.len();
-    edited.bytes = spliced(text, range.start + bom..range.end + bom, &replacement).into_bytes();
-    Ok(edited)
+    let range = change.range.start + bom..change.range.end + bom;
+    Ok(Edited {
+        bytes: spliced(text, range, &change.text).into_bytes(),
+        cell_id: change.cell_id,
+        index,
+        cell_type: change.cell_type,
+        language: notebook.language(),
+        before_source: change.before_source,
+        cells,
+    })
 }
 
-/// What of the text to replace by what, and the report without the bytes.
-type Change = (Range<usize>, String, Edited);
+/// What of the text to replace by what, and what to tell about it.
+struct Change {
+    range: Range<usize>,
+    text: String,
+    cell_id: String,
+    cell_type: CellType,
+    before_source: Option<String>,
+}
 
 impl<'a> Notebook<'a> {
     fn parse(text: &'a str) -> Result<Self, NotebookProblem> {
-        let top = Object::parse(text).map_err(NotebookProblem::NotJson)?;
-        once("the notebook", &top)?;
+        let top = Object::parse(text).or_else(|error| {
+            problem(format!("the notebook is not a JSON object ({error}): repair the file first"))
+        })?;
+        let check = |place: &str, object: &Object<'_>| match object.repeated() {
+            Some(key) => broken(&format!("{place} has the key {:?} twice", cut(key))),
+            None => Ok(()),
+        };
+        check("the notebook", &top)?;
         let number = |key| top.get(key).and_then(|raw| raw.parse::<u64>().ok());
         if number("nbformat") != Some(4) {
-            let found = top.get("nbformat").unwrap_or("missing").chars().take(40).collect();
-            return Err(NotebookProblem::Format { found });
+            let found = cut(top.get("nbformat").unwrap_or("missing"));
+            return problem(format!(
+                "the notebook has nbformat {found}, and only 4 can be edited: convert it with `jupyter nbconvert`"
+            ));
         }
-        let wrong = |what: String| NotebookProblem::NoCells { what };
-        let raw = top.get("cells").ok_or_else(|| wrong("there is no key `cells`".to_owned()))?;
-        let list = List::parse(raw).map_err(|_| wrong("`cells` is not an array".to_owned()))?;
+        let Some(raw) = top.get("cells") else { return broken("there is no key `cells`") };
+        let Ok(list) = List::parse(raw) else { return broken("`cells` is not an array") };
         let mut cells = Vec::with_capacity(list.items().len());
         for (at, item) in list.items().enumerate() {
-            let cell = Object::parse(item).map_err(|_| wrong(format!("cell {at} is not an object")))?;
-            once(&format!("cell {at}"), &cell)?;
+            let Ok(cell) = Object::parse(item) else { return broken(&format!("cell {at} is not an object")) };
+            check(&format!("cell {at}"), &cell)?;
             cells.push(cell);
         }
         let has_ids = number("nbformat_minor").is_some_and(|minor| minor >= 5);
         Ok(Self { text, top, list, cells, has_ids })
     }
 
+    fn ids(&self) -> impl Iterator<Item = Option<String>> {
+        self.cells.iter().map(|cell| cell.get("id").map(decoded))
+    }
+
     fn find(&self, asked: &str) -> Result<usize, NotebookProblem> {
-        let ids: Vec<Option<String>> = self.cells.iter().map(|cell| cell.get("id").map(decoded)).collect();
-        let having: Vec<usize> = (0..ids.len()).filter(|at| ids[*at].as_deref() == Some(asked)).collect();
-        match having[..] {
-            [only] => return Ok(only),
-            [first, ..] => {
-                return Err(NotebookProblem::RepeatedId {
-                    asked: asked.to_owned(),
-                    count: having.len(),
-                    first,
-                });
+        let mut having =
+            self.ids().enumerate().filter(|(_, id)| id.as_deref() == Some(asked)).map(|(at, _)| at);
+        match (having.next(), having.next()) {
+            (Some(first), Some(_)) => {
+                return problem(format!(
+                    "several cells have the id {asked:?}: name the cell by its index, such as cell-{first}"
+                ));
             }
-            [] => {}
+            (Some(only), None) => return Ok(only),
+            _ => {}
         }
+        let count = self.cells.len();
         let index = asked.strip_prefix("cell-").unwrap_or(asked).parse::<usize>().ok();
-        if let Some(index) = index.filter(|index| *index < ids.len()) {
+        if let Some(index) = index.filter(|index| *index < count) {
             return Ok(index);
         }
-        let mut known: Vec<&String> = ids.iter().flatten().collect();
-        known.sort_by(|one, other| {
-            strsim::jaro(asked, other).total_cmp(&strsim::jaro(asked, one)).then_with(|| one.cmp(other))
-        });
-        let hint = match (ids.len(), &known[..known.len().min(NAMED)]) {
-            (0, _) => ": insert one without cell_id".to_owned(),
-            (count, []) => format!(": they have no ids, use cell-0 to cell-{}", count - 1),
-            (count, near) => {
-                let near: Vec<String> = near.iter().map(|id| format!("{id:?}")).collect();
-                format!(": ids there are {}; an index from 0 to {} works too", near.join(", "), count - 1)
+        let asked = cut(asked);
+        // Longer ones are not valid, and comparing them would take long.
+        let mut known: Vec<String> = self.ids().flatten().filter(|id| id.len() <= LONGEST_ID).collect();
+        known.sort_by_cached_key(|id| (strsim::damerau_levenshtein(asked, id), id.clone()));
+        known.truncate(NAMED);
+        let hint = match (count, known.is_empty()) {
+            (0, _) => "insert one without cell_id".to_owned(),
+            (_, true) => format!("use an index from cell-0 to cell-{}", count - 1),
+            (_, false) => {
+                format!("ids there are {}; an index from 0 to {} works too", known.join(", "), count - 1)
             }
         };
-        Err(NotebookProblem::UnknownCell { asked: asked.to_owned(), count: ids.len(), hint })
+        problem(format!("no cell {asked:?} among the {count} of the notebook: {hint}"))
     }
 
     fn replace(
@@ -240,30 +224,26 @@ impl<'a> Notebook<'a> {
         let old_type = self.type_of(at)?;
         let new_type = cell_type.unwrap_or(old_type);
         let before = Source::of(cell).map(|source| source.text());
-        if before.as_deref() == Some(source) && new_type == old_type {
-            return Err(NotebookProblem::Unchanged(self.name(at)));
-        }
-        let mut new = cell.text().to_owned();
+        let cell_id = self.name(at);
+        let mut text = cell.text().to_owned();
         if before.as_deref() != Some(source) {
-            new = with(&new, "source", &self.rendered(at, Some(cell), source));
+            text = with(&text, "source", &self.rendered(at, Some(cell), source));
+        } else if new_type == old_type {
+            return problem(format!("nothing to change: cell {cell_id} has this source and type already"));
         }
         if new_type != old_type {
-            new = typed(&new, new_type);
+            text = typed(&text, new_type);
         } else if new_type == CellType::Code {
-            new = without_results(&new);
+            text = without_results(&text);
         }
-        let edited = self.report(at, self.name(at), new_type, before, self.cells.len());
-        Ok((span(self.text, cell.text()), new, edited))
+        let range = span(self.text, cell.text());
+        Ok(Change { range, text, cell_id, cell_type: new_type, before_source: before })
     }
 
     fn insert(&self, at: usize, source: &str, cell_type: CellType) -> Change {
-        let id = self.has_ids.then(|| self.fresh_id(at, source, cell_type));
         // The nearest cell of the same type, or of any, is the pattern for the look of the new one.
-        let alike = |wanted: Option<CellType>| {
-            self.nearest(at, |cell| wanted.is_none() || CellType::of(cell) == wanted)
-        };
-        let pattern = alike(Some(cell_type)).or_else(|| alike(None));
-        let mut new = match pattern {
+        let alike = self.nearest(at, |cell| CellType::of(cell) == Some(cell_type));
+        let mut new = match alike.or_else(|| self.nearest(at, |_| true)) {
             Some(pattern) => {
                 let foreign = pattern.keys().filter(|key| !ORDER.contains(key));
                 foreign.fold(pattern.text().to_owned(), |text, key| without(&text, key))
@@ -271,53 +251,39 @@ impl<'a> Notebook<'a> {
             None => {
                 let layout = self.empty_layout().nested();
                 let colon = if layout.between == "," { ":" } else { ": " };
-                let members = [format!("\"cell_type\"{colon}\"\""), format!("\"source\"{colon}[]")];
-                layout.render(['{', '}'], &members)
+                layout.render(['{', '}'], &[format!("\"cell_type\"{colon}0"), format!("\"source\"{colon}0")])
             }
         };
+        let id = self.has_ids.then(|| self.fresh_id(at, source, cell_type));
         new = match &id {
             Some(id) => with(&new, "id", &format!("\"{id}\"")),
             None => without(&new, "id"),
         };
         new = with(&new, "metadata", "{}");
         new = with(&new, "source", &self.rendered(at, None, source));
-        new = typed(&new, cell_type);
         let layout = match self.cells.is_empty() {
             true => self.empty_layout(),
             false => self.list.layout(&self.top.list().layout(", ").between),
         };
-        let (range, replacement) = self.list.insertion(at, &new, &layout);
-        let start = span(self.text, self.list.text()).start;
-        let name = id.unwrap_or_else(|| format!("cell-{at}"));
-        let edited = self.report(at, name, cell_type, None, self.cells.len() + 1);
-        (range.start + start..range.end + start, replacement, edited)
+        let (range, text) = self.list.insertion(at, &typed(&new, cell_type), &layout);
+        let cell_id = id.unwrap_or_else(|| format!("cell-{at}"));
+        Change { range: self.in_cells(range), text, cell_id, cell_type, before_source: None }
     }
 
     fn delete(&self, at: usize) -> Result<Change, NotebookProblem> {
-        let before = Source::of(&self.cells[at]).map(|source| source.text());
-        let range = self.list.removal(at);
-        let start = span(self.text, self.list.text()).start;
-        let edited = self.report(at, self.name(at), self.type_of(at)?, before, self.cells.len() - 1);
-        Ok((range.start + start..range.end + start, String::new(), edited))
+        Ok(Change {
+            range: self.in_cells(self.list.removal(at)),
+            text: String::new(),
+            cell_id: self.name(at),
+            cell_type: self.type_of(at)?,
+            before_source: Source::of(&self.cells[at]).map(|source| source.text()),
+        })
     }
 
-    fn report(
-        &self,
-        index: usize,
-        cell_id: String,
-        cell_type: CellType,
-        before_source: Option<String>,
-        cells: usize,
-    ) -> Edited {
-        Edited {
-            bytes: Vec::new(),
-            cell_id,
-            index,
-            cell_type,
-            language: self.language(),
-            before_source,
-            cells,
-        }
+    /// A range of the array of cells as one of the whole text.
+    fn in_cells(&self, range: Range<usize>) -> Range<usize> {
+        let start = span(self.text, self.list.text()).start;
+        range.start + start..range.end + start
     }
 
     fn name(&self, at: usize) -> String {
@@ -325,9 +291,8 @@ impl<'a> Notebook<'a> {
     }
 
     fn type_of(&self, at: usize) -> Result<CellType, NotebookProblem> {
-        CellType::of(&self.cells[at]).ok_or_else(|| NotebookProblem::NoCells {
-            what: format!("the cell_type of cell {at} is none of code, markdown, raw"),
-        })
+        CellType::of(&self.cells[at])
+            .map_or_else(|| broken(&format!("the cell_type of cell {at} is none of code, markdown, raw")), Ok)
     }
 
     /// The cell nearest to a place of which something holds; of two, the one before.
@@ -354,21 +319,13 @@ impl<'a> Notebook<'a> {
 
     /// A new id, the same for the same edit of the same notebook.
     fn fresh_id(&self, at: usize, source: &str, cell_type: CellType) -> String {
-        let taken: Vec<String> = self.cells.iter().filter_map(|cell| cell.get("id").map(decoded)).collect();
-        let mut attempt = 0_u64;
-        loop {
+        let taken: Vec<String> = self.ids().flatten().collect();
+        let ids = (0_u64..).map(|attempt| {
             let text = format!("{at} {} {attempt} {source}", cell_type.name());
             let digest = Sha256::digest(text.as_bytes());
-            let id = digest[..4].iter().fold(String::new(), |mut id, byte| {
-                // Writing to a string cannot fail.
-                let _ = write!(id, "{byte:02x}");
-                id
-            });
-            if !taken.contains(&id) {
-                return id;
-            }
-            attempt += 1;
-        }
+            format!("{:08x}", u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]))
+        });
+        ids.filter(|id| !taken.contains(id)).take(1).collect()
     }
 
     /// A source for the cell at a place, in the form of `own`, the cell it had so far, or of the nearest
@@ -403,10 +360,9 @@ impl<'a> Notebook<'a> {
     }
 }
 
-fn once(place: &str, object: &Object<'_>) -> Result<(), NotebookProblem> {
-    object.repeated().map_or(Ok(()), |key| {
-        Err(NotebookProblem::RepeatedKey { place: place.to_owned(), key: key.to_owned() })
-    })
+/// A name short enough for a message.
+fn cut(name: &str) -> &str {
+    &name[..name.floor_char_boundary(LONGEST_ID)]
 }
 
 /// The text of a cell with a member set. Texts made here always parse, and one that did not would stay.

@@ -170,13 +170,13 @@ fn a_new_cell_looks_like_its_neighbours_and_goes_without_a_trace(
 )]
 #[case::no_type(b"{\"nbformat\":4,\"cells\":[{\"source\":[]}]}", Some("0"), "the cell_type of cell 0")]
 #[case::unnamed(JUPYTER.as_bytes(), None, "cell_id is missing")]
-#[case::unknown(JUPYTER.as_bytes(), Some("laod"), "no cell \"laod\" among the 2 of the notebook: ids there are \"load-1\", \"intro\"; an index from 0 to 1")]
-#[case::past_the_end(COMPACT.as_bytes(), Some("1"), "they have no ids, use cell-0 to cell-0")]
+#[case::unknown(JUPYTER.as_bytes(), Some("laod"), "no cell \"laod\" among the 2 of the notebook: ids there are load-1, intro; an index from 0 to 1")]
+#[case::past_the_end(COMPACT.as_bytes(), Some("1"), "use an index from cell-0 to cell-0")]
 #[case::the_same(JUPYTER.as_bytes(), Some("load-1"), "nothing to change: cell load-1")]
 #[case::ambiguous(
     br#"{"nbformat":4,"cells":[{"id":"a"},{"id":"a"}]}"#,
     Some("a"),
-    "2 cells have the id \"a\""
+    "several cells have the id \"a\""
 )]
 fn what_cannot_be_edited_is_told(#[case] notebook: &[u8], #[case] cell: Option<&str>, #[case] message: &str) {
     let problem: NotebookProblem = edit(notebook, cell, "x = 1", None, Mode::Replace).unwrap_err();
@@ -281,6 +281,6 @@ proptest! {
         prop_assert_eq!(new["source"].is_array(), old["source"].is_array());
         prop_assert_eq!(&new["metadata"], &old["metadata"]);
         let again = edit(&edited.bytes, name.as_deref(), &source, kind, Mode::Replace);
-        prop_assert!(matches!(again, Err(NotebookProblem::Unchanged(_))), "{:?}", again);
+        prop_assert!(again.as_ref().is_err_and(|problem| problem.to_string().starts_with("nothing")), "{:?}", again);
     }
 }
