@@ -217,7 +217,7 @@ impl<'a> File<'a> {
             match second {
                 Some(second) if level > 0 || hunk.at_end => {
                     return Err(format!(
-                        "nothing is exactly like it, and lines {} and {} are alike: copy the lines as they are, or \
+                        "it does not fit exactly, and lines {} and {} are equally near: copy the lines as they are, or \
                          name a line above them after `@@`",
                         first + 1,
                         second + 1,

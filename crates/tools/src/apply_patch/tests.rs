@@ -171,7 +171,7 @@ fn what_did_not_fit_exactly_is_told(
 #[case::nothing_alike("a\n", "-x\n+y", "no line is like \"x\", read the file again")]
 #[case::order("a\nb\n", "-b\n+B\n@@\n-a\n+A", "its lines are at line 1, above line 3")]
 #[case::context("a\n", "@@ class B\n-a\n+b", "no line is like \"class B\"")]
-#[case::loose_and_twice("\tx\n\tx\n", "-x\n+y", "lines 1 and 2 are alike")]
+#[case::loose_and_twice("\tx\n\tx\n", "-x\n+y", "lines 1 and 2 are equally near")]
 #[case::binary("a\0b\n", "-x\n+y", "not a text file")]
 fn what_does_not_fit_is_told(#[case] file: &str, #[case] body: &str, #[case] message: &str) {
     let problem = applied(file, body).unwrap_err();

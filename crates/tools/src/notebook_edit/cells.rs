@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::json::{Layout, List, Object, decoded, span, spliced};
+use super::json::{BLANK, Layout, List, Object, decoded, span, spliced};
 use super::source::{Source, escapes, render};
 
 const BOM: &str = "\u{feff}";
@@ -30,12 +30,8 @@ pub enum CellType {
 }
 
 impl CellType {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Code => "code",
-            Self::Markdown => "markdown",
-            Self::Raw => "raw",
-        }
+    fn quoted(self) -> String {
+        serde_json::json!(self).to_string()
     }
 
     fn of(cell: &Object<'_>) -> Option<Self> {
@@ -321,7 +317,7 @@ impl<'a> Notebook<'a> {
     fn fresh_id(&self, at: usize, source: &str, cell_type: CellType) -> String {
         let taken: Vec<String> = self.ids().flatten().collect();
         let ids = (0_u64..).map(|attempt| {
-            let text = format!("{at} {} {attempt} {source}", cell_type.name());
+            let text = format!("{at} {} {attempt} {source}", cell_type.quoted());
             let digest = Sha256::digest(text.as_bytes());
             format!("{:08x}", u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]))
         });
@@ -376,7 +372,7 @@ fn without(cell: &str, key: &str) -> String {
 
 /// The text of a cell with the members that its type demands, and without those it forbids.
 fn typed(cell: &str, cell_type: CellType) -> String {
-    let cell = with(cell, "cell_type", &format!("\"{}\"", cell_type.name()));
+    let cell = with(cell, "cell_type", &cell_type.quoted());
     if cell_type == CellType::Code {
         let cell = with(&without(&cell, "attachments"), "execution_count", "null");
         return with(&cell, "outputs", "[]");
@@ -386,9 +382,9 @@ fn typed(cell: &str, cell_type: CellType) -> String {
 
 /// The text of a code cell without the results of the source it had.
 fn without_results(cell: &str) -> String {
-    let Ok(object) = Object::parse(cell) else { return cell.to_owned() };
-    let is_empty = |raw: &str| List::parse(raw).is_ok_and(|list| list.items().len() == 0);
-    let stale = object.get("outputs").is_some_and(|raw| !is_empty(raw));
-    let cell = if stale { object.with("outputs", "[]", &ORDER) } else { cell.to_owned() };
-    if object.get("execution_count").is_some() { with(&cell, "execution_count", "null") } else { cell }
+    [("outputs", "[]"), ("execution_count", "null")].into_iter().fold(cell.to_owned(), |cell, (key, none)| {
+        let old = Object::parse(&cell).ok().and_then(|object| object.get(key));
+        let stale = old.is_some_and(|old| old.replace(BLANK, "") != none);
+        if stale { with(&cell, key, none) } else { cell }
+    })
 }
