@@ -21,7 +21,7 @@ pub struct CannotEncode {
 
 impl TextForm {
     /// The line feed and the carriage return in bytes.
-    pub(crate) fn break_units(self) -> [&'static [u8]; 2] {
+    pub(super) fn break_units(self) -> [&'static [u8]; 2] {
         match self.encoding {
             encoding if encoding == UTF_16LE => [b"\n\0", b"\r\0"],
             encoding if encoding == UTF_16BE => [b"\0\n", b"\0\r"],
@@ -31,7 +31,7 @@ impl TextForm {
 }
 
 /// Appends text in the form of the file.
-pub(crate) fn push(form: TextForm, text: &str, out: &mut Vec<u8>) -> Result<(), CannotEncode> {
+pub(super) fn push(form: TextForm, text: &str, out: &mut Vec<u8>) -> Result<(), CannotEncode> {
     if form.encoding == UTF_8 {
         out.extend_from_slice(text.as_bytes());
     } else if form.encoding == UTF_16LE {
@@ -65,18 +65,21 @@ fn push_legacy(encoding: &'static Encoding, text: &str, out: &mut Vec<u8>) -> Re
 /// Decodes the characters of a legacy encoding one by one.
 pub(super) struct CharTable {
     encoding: &'static Encoding,
-    /// The characters that are one byte.
-    singles: Vec<Option<char>>,
+    /// The characters that are one byte, as far as they were asked for.
+    singles: [Option<Option<char>>; 256],
 }
 
 impl CharTable {
     pub(super) fn of(encoding: &'static Encoding) -> Self {
-        Self { encoding, singles: (0..=u8::MAX).map(|byte| decode_one(encoding, &[byte])).collect() }
+        Self { encoding, singles: [None; 256] }
     }
 
     /// The first character and its width in bytes, if there is one.
-    pub(super) fn first(&self, bytes: &[u8]) -> Option<(char, usize)> {
-        if let Some(character) = self.singles[usize::from(*bytes.first()?)] {
+    pub(super) fn first(&mut self, bytes: &[u8]) -> Option<(char, usize)> {
+        let byte = *bytes.first()?;
+        let single =
+            self.singles[usize::from(byte)].get_or_insert_with(|| decode_one(self.encoding, &[byte]));
+        if let Some(character) = *single {
             return Some((character, 1));
         }
         let widest = if self.encoding.is_single_byte() { 1 } else { bytes.len().min(4) };

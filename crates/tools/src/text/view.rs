@@ -58,8 +58,8 @@ struct Piece {
 /// A file in UTF-8 without carriage returns is not copied.
 #[derive(Debug)]
 pub struct View<'a> {
-    bytes: &'a [u8],
-    pub(crate) form: TextForm,
+    pub(super) bytes: &'a [u8],
+    pub(super) form: TextForm,
     text: Cow<'a, str>,
     /// In order; the last one is empty and stands for the end.
     pieces: Vec<Piece>,
@@ -77,7 +77,7 @@ impl<'a> View<'a> {
     }
 
     /// The view of a file whose encoding is known.
-    pub(crate) fn in_form(bytes: &'a [u8], form: TextForm) -> Self {
+    pub(super) fn in_form(bytes: &'a [u8], form: TextForm) -> Self {
         let body = &bytes[form.bom..];
         let mut builder = Builder::default();
         if form.encoding == UTF_8 {
@@ -166,7 +166,7 @@ impl<'a> View<'a> {
 
     /// Beside bytes that are no characters a change can give them a meaning: an orphaned lead byte takes the
     /// next letter for its own. Only looking at the result tells.
-    fn confirm(&self, edits: &[(Range<usize>, &str)], out: &[u8]) -> Result<(), CannotSplice> {
+    pub(super) fn confirm(&self, edits: &[(Range<usize>, &str)], out: &[u8]) -> Result<(), CannotSplice> {
         if !self.has_gaps || self.reads_as_meant(edits, out) {
             return Ok(());
         }
@@ -174,7 +174,7 @@ impl<'a> View<'a> {
         Err(CannotSplice::Undecodable { line, encoding: self.encoding() })
     }
 
-    pub(crate) fn reads_as_meant(&self, edits: &[(Range<usize>, &str)], out: &[u8]) -> bool {
+    fn reads_as_meant(&self, edits: &[(Range<usize>, &str)], out: &[u8]) -> bool {
         let mut meant = String::with_capacity(self.text.len());
         let mut done = 0;
         for (range, new) in edits {
@@ -187,7 +187,7 @@ impl<'a> View<'a> {
     }
 
     /// Puts the result together; every new line break is `ending` where one is given.
-    pub(crate) fn assemble(
+    pub(super) fn assemble(
         &self,
         edits: &[(Range<usize>, &str)],
         ending: Option<&[u8]>,
@@ -227,7 +227,7 @@ impl<'a> View<'a> {
     }
 
     /// The most frequent line end; the plain line feed when there is none.
-    pub(crate) fn dominant_ending(&self) -> &'a [u8] {
+    pub(super) fn dominant_ending(&self) -> &'a [u8] {
         let mut counts: Vec<(&[u8], usize)> = Vec::new();
         for offset in memchr_iter(b'\n', self.text.as_bytes()) {
             let ending = self.ending_at(offset);
@@ -269,7 +269,7 @@ impl<'a> Endings<'_, 'a> {
 }
 
 /// Text with every line break written as `\n`.
-pub(crate) fn normalised(text: &str) -> Cow<'_, str> {
+pub(super) fn normalised(text: &str) -> Cow<'_, str> {
     if memchr(b'\r', text.as_bytes()).is_none() {
         return Cow::Borrowed(text);
     }
@@ -377,7 +377,7 @@ impl Builder {
 
     fn push_legacy(&mut self, body: &[u8], form: TextForm) {
         self.text.reserve(body.len() + body.len() / 2);
-        let table = CharTable::of(form.encoding);
+        let mut table = CharTable::of(form.encoding);
         let mut at = 0;
         while at < body.len() {
             let plain = encoding_rs::Encoding::ascii_valid_up_to(&body[at..]);
