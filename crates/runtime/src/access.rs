@@ -33,18 +33,24 @@ pub enum Use {
 pub struct Access {
     footprint: Footprint,
     subjects: Vec<Subject>,
+    paths: Vec<Located>,
     changes_outside: bool,
 }
 
 impl Access {
     /// Nothing is known: may change anything, runs alone, is not read-only.
     pub fn unknown() -> Self {
-        Self { footprint: Footprint::exclusive(), subjects: Vec::new(), changes_outside: true }
+        Self { footprint: Footprint::exclusive(), changes_outside: true, ..Self::nothing() }
     }
 
     /// Touches nothing.
     pub fn nothing() -> Self {
-        Self { footprint: Footprint::default(), subjects: Vec::new(), changes_outside: false }
+        Self {
+            footprint: Footprint::default(),
+            subjects: Vec::new(),
+            paths: Vec::new(),
+            changes_outside: false,
+        }
     }
 
     /// Says only that it is safe beside other safe calls: reads everything.
@@ -82,6 +88,7 @@ impl Access {
 
     fn path(mut self, path: &Located, how: Use) -> Self {
         self.subjects.push(path.subject(how == Use::Write));
+        self.paths.push(path.clone());
         self.uses(Resource::Path(path.real.clone()), how)
     }
 
@@ -93,6 +100,11 @@ impl Access {
     /// What rules and checks look at.
     pub fn subjects(&self) -> &[Subject] {
         &self.subjects
+    }
+
+    /// The paths among them, as they were judged.
+    pub(crate) fn paths(&self) -> &[Located] {
+        &self.paths
     }
 
     /// Whether nothing outside the session would change.

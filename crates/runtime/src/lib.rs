@@ -28,6 +28,7 @@ pub mod audit;
 pub mod environment;
 mod event;
 mod executor;
+pub mod files;
 mod guard;
 pub mod hooks;
 mod once;

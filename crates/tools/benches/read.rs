@@ -16,6 +16,7 @@ use std::hint::black_box;
 use std::io::{BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use gripper_runtime::{Located, Place};
 use gripper_testkit::bench::Report;
 use gripper_tools::read::page::{Limits, Page, Wanted, read_page};
 use tempfile::TempDir;
@@ -81,8 +82,12 @@ impl Files {
     }
 }
 
+fn at(path: &Path) -> Located {
+    Place { cwd: "/".into() }.locate(path)
+}
+
 fn whole(path: &Path) -> Page {
-    read_page(path, &Wanted::default(), &Limits::default(), &|| false).expect("a page")
+    read_page(&at(path), &Wanted::default(), &Limits::default(), &|| false).expect("a page")
 }
 
 fn read_and_number(path: &Path) -> String {
@@ -96,7 +101,7 @@ fn read_and_number(path: &Path) -> String {
 
 fn window(files: &Files) -> Page {
     let wanted = Wanted { offset: Some(files.window.0), limit: Some(WINDOW) };
-    read_page(&files.large, &wanted, &Limits::default(), &|| false).expect("a page")
+    read_page(&at(&files.large), &wanted, &Limits::default(), &|| false).expect("a page")
 }
 
 fn scan(path: &Path, bytes: u64) -> usize {

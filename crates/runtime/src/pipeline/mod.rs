@@ -348,6 +348,7 @@ async fn execute(lane: &Lane, permit: Permit) -> Outcome {
         pool: lane.pool().clone(),
         progress: ProgressSender::new(lane.reporter()),
         cancel: lane.cancel().clone(),
+        judged: admitted.access.paths().to_vec(),
     };
     let began = Instant::now();
     let ran = AssertUnwindSafe(tool.run(&admitted.input, &call)).catch_unwind().await;

@@ -6,7 +6,10 @@ use gripper_permissions::Policy;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use crate::{place::Place, registry::Pool};
+use crate::{
+    place::{Located, Place},
+    registry::Pool,
+};
 
 /// The context of one call.
 pub struct Call {
@@ -28,12 +31,22 @@ pub struct Call {
     pub progress: ProgressSender,
     /// Set when the call should stop.
     pub cancel: CancellationToken,
+    /// The paths it was permitted, each with where it led then.
+    pub(crate) judged: Vec<Located>,
 }
 
 impl Call {
     /// The working directory.
     pub fn cwd(&self) -> &Path {
         &self.place.cwd
+    }
+
+    /// A path as it was when the call was permitted: links that came since do not count.
+    pub fn located(&self, path: &Path) -> Located {
+        let written = self.place.absolute(path);
+        let judged = self.judged.iter().find(|judged| judged.written == written);
+        // A path that nobody judged is taken by its spelling, in which no link is followed.
+        judged.cloned().unwrap_or_else(|| Located { real: written.clone(), written })
     }
 }
 

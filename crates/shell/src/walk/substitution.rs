@@ -100,13 +100,41 @@ impl Walker<'_> {
 }
 
 /// Bash prints a substitution and reads it again; a here-document in it then swallows the separator
-/// behind it. Only one alone, as in `$(cat <<EOF …)`, comes out as written.
+/// behind it, however deep it stands. Only one alone, as in `$(cat <<EOF …)`, comes out as written.
 fn is_reread(list: &List) -> bool {
-    let document = |command: &Command| {
-        command.redirects.iter().any(|redirect| matches!(redirect.target, RedirectTarget::HereDocument(_)))
-    };
-    let commands: Vec<&Command> = list.commands().collect();
-    commands.len() > 1 && commands.iter().any(|command| document(command))
+    let mut commands = list.commands();
+    let alone = matches!(
+        (commands.next(), commands.next()),
+        (Some(Command { kind: CommandKind::Simple(_), .. }), None)
+    );
+    !alone && holds_document(list)
+}
+
+fn holds_document(list: &List) -> bool {
+    list.commands().any(command_holds_document)
+}
+
+fn command_holds_document(command: &Command) -> bool {
+    let here = |redirect: &Redirect| matches!(redirect.target, RedirectTarget::HereDocument(_));
+    if command.redirects.iter().any(here) {
+        return true;
+    }
+    match &command.kind {
+        CommandKind::Simple(_) | CommandKind::Test(_) | CommandKind::Arithmetic(_) => false,
+        CommandKind::Group(list) | CommandKind::Subshell(list) => holds_document(list),
+        CommandKind::If { branches, otherwise } => {
+            let mut lists = branches.iter().flat_map(|(condition, body)| [condition, body]).chain(otherwise);
+            lists.any(holds_document)
+        }
+        CommandKind::While { condition, body, .. } => holds_document(condition) || holds_document(body),
+        CommandKind::For { body, .. }
+        | CommandKind::ForArithmetic { body, .. }
+        | CommandKind::Select { body, .. } => holds_document(body),
+        CommandKind::Case { arms, .. } => arms.iter().any(|arm| holds_document(&arm.body)),
+        CommandKind::Function { body, .. } | CommandKind::Coprocess { body, .. } => {
+            command_holds_document(body)
+        }
+    }
 }
 
 /// Whether a redirection leads to nowhere.

@@ -3,45 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use gripper_runtime::files::OpenFailure;
+
 /// Why no page was returned.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadFailure {
-    /// Nothing has this name.
-    #[error("no file at {}{}", path.display(), hint(path, similar, *folder_exists))]
-    NotFound {
-        /// The path asked for.
-        path: PathBuf,
-        /// Names in the same folder that look alike, best first, at most three.
-        similar: Vec<String>,
-        /// Whether at least the folder is there.
-        folder_exists: bool,
-    },
-    /// The name is a symbolic link whose target is missing.
-    #[error("{} is a symbolic link to {}, which does not exist: read another path", path.display(), target.display())]
-    DanglingLink {
-        /// The path asked for.
-        path: PathBuf,
-        /// What the link says.
-        target: PathBuf,
-    },
-    /// The path names a folder.
-    #[error("{} is a directory, not a file: list it with Glob or with `ls` instead", path.display())]
-    Directory {
-        /// The path asked for.
-        path: PathBuf,
-    },
-    /// The path names something whose content has no end or no lines.
-    #[error(
-        "{} is a {kind}, and only regular files can be read: \
-         use a shell command with a time limit if you need its data",
-        path.display(),
-    )]
-    NotRegular {
-        /// The path asked for.
-        path: PathBuf,
-        /// What it is, in words.
-        kind: &'static str,
-    },
+    /// It was not opened.
+    #[error(transparent)]
+    Open(#[from] OpenFailure),
     /// The content is not text.
     #[error("{} cannot be shown as text ({kind}): use a program made for this type, or `xxd` to see its bytes", path.display())]
     Binary {
@@ -103,17 +72,5 @@ pub enum ReadFailure {
 impl ReadFailure {
     pub(super) fn io(path: &Path, source: impl Into<io::Error>) -> Self {
         Self::Io { path: path.to_owned(), source: source.into() }
-    }
-}
-
-fn hint(path: &Path, similar: &[String], folder_exists: bool) -> String {
-    if !similar.is_empty() {
-        return format!(": similar names in the same folder are {}", similar.join(", "));
-    }
-    match path.parent() {
-        Some(folder) if !folder_exists => {
-            format!(": the folder {} does not exist either, check the path", folder.display())
-        }
-        _ => ": check the name, or look for it with Glob".to_owned(),
     }
 }

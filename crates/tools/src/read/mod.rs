@@ -2,9 +2,7 @@
 
 mod failure;
 mod lines;
-mod open;
 pub mod page;
-mod similar;
 
 use std::path::{Path, PathBuf};
 
@@ -125,10 +123,10 @@ impl Tool for Read {
     }
 
     async fn run(&self, input: &Input, call: &Call) -> Result<Done<Output>, ToolError> {
-        let path = call.place.absolute(Path::new(&input.file_path));
+        let file = call.located(Path::new(&input.file_path));
+        let path = file.written.clone();
         let wanted = Wanted { offset: input.offset, limit: input.limit };
         let cancel = call.cancel.clone();
-        let file = path.clone();
         let work = move || read_page(&file, &wanted, &Limits::default(), &|| cancel.is_cancelled());
         let page = tokio::task::spawn_blocking(work)
             .await
@@ -191,10 +189,8 @@ fn notices(output: &Output) -> Vec<String> {
 
 fn explain(path: &Path, failure: ReadFailure) -> ToolError {
     let code = match &failure {
-        ReadFailure::NotFound { .. } | ReadFailure::DanglingLink { .. } => ErrorCode::NotFound,
-        ReadFailure::Directory { .. } | ReadFailure::NotRegular { .. } | ReadFailure::Binary { .. } => {
-            ErrorCode::Unsupported
-        }
+        ReadFailure::Open(failure) => failure.code(),
+        ReadFailure::Binary { .. } => ErrorCode::Unsupported,
         ReadFailure::PastEnd { .. } => ErrorCode::InvalidInput,
         ReadFailure::TooLarge { .. } => ErrorCode::TooLarge,
         ReadFailure::Cancelled => ErrorCode::Cancelled,

@@ -4,13 +4,11 @@
 //! dropped chunk by chunk, a line longer than the buffer is decoded in passing, and lines after the page are
 //! counted only when the rest is small.
 
-use std::path::Path;
-
+use gripper_runtime::{Located, files::open_regular};
 use memchr::memchr;
 
 pub use super::failure::ReadFailure;
 use super::lines::{Lines, Source};
-use super::open::open_regular;
 use crate::text::sniff::{SAMPLE, sniff};
 
 /// Bytes taken from a file at a time. Larger ones leave the nearest caches and bring nothing.
@@ -78,12 +76,13 @@ pub struct Page {
 /// See [`ReadFailure`]: the path is no regular file or cannot be opened, the content is not text, the range
 /// is not there or too large, or `stop` said so.
 pub fn read_page(
-    path: &Path,
+    path: &Located,
     wanted: &Wanted,
     limits: &Limits,
     stop: &dyn Fn() -> bool,
 ) -> Result<Page, ReadFailure> {
-    let (mut file, size) = open_regular(path)?;
+    let (mut file, status) = open_regular(path)?;
+    let (size, path) = (u64::try_from(status.st_size).unwrap_or(0), &path.written);
     let mut source = Source::new(&mut file, size, path, stop);
     let head = source.head(CHUNK)?;
     let form = sniff(&head).map_err(|kind| ReadFailure::Binary { path: path.to_owned(), kind })?;

@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
+use gripper_runtime::{Located, Place};
 use proptest::prelude::{Just, Strategy, any, prop, prop_assert_eq, prop_oneof, proptest};
 use rstest::rstest;
 use tempfile::TempDir;
@@ -11,6 +12,10 @@ use tempfile::TempDir;
 use super::{CHUNK, COUNTED_REST, Limits, Page, ReadFailure, Wanted, page_of, push_number, read_page};
 use crate::read::lines::{Lines, Source};
 use crate::text::decode::TextForm;
+
+fn at(path: impl AsRef<Path>) -> Located {
+    Place { cwd: "/".into() }.locate(path.as_ref())
+}
 
 const NEVER: &dyn Fn() -> bool = &|| false;
 
@@ -22,7 +27,7 @@ fn read_bytes(bytes: &[u8], wanted: Wanted) -> Result<Page, ReadFailure> {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("file");
     std::fs::write(&path, bytes).unwrap();
-    read_page(&path, &wanted, &Limits::default(), NEVER)
+    read_page(&at(&path), &wanted, &Limits::default(), NEVER)
 }
 
 /// The text of the page without the padding of the numbers, which has its own test.
@@ -172,14 +177,13 @@ fn a_huge_rest_is_not_counted() {
     file.set_len(2 * COUNTED_REST).unwrap();
     let chunks = Cell::new(0);
     let stop = || chunks.replace(chunks.get() + 1) > 1;
-    let page = read_page(&path, &Wanted::default(), &Limits::default(), &stop).unwrap();
+    let page = read_page(&at(&path), &Wanted::default(), &Limits::default(), &stop).unwrap();
     assert_eq!((page.lines, page.total_lines, page.next_offset), (2_000, None, Some(2_001)));
 }
 
 #[test]
 fn files_without_a_size_are_read_all_the_same() {
-    let page =
-        read_page(Path::new("/proc/self/status"), &Wanted::default(), &Limits::default(), NEVER).unwrap();
+    let page = read_page(&at("/proc/self/status"), &Wanted::default(), &Limits::default(), NEVER).unwrap();
     assert!(page.text.contains("VmRSS:"), "{}", page.text);
     assert_eq!(page.total_lines, Some(page.lines));
 }
@@ -192,7 +196,7 @@ fn stop_is_asked_once_per_chunk() {
     for calls_until_stop in [0, 1, 5] {
         let calls = Cell::new(0);
         let stop = || calls.replace(calls.get() + 1) == calls_until_stop;
-        let failure = read_page(&path, &Wanted::default(), &Limits::default(), &stop).unwrap_err();
+        let failure = read_page(&at(&path), &Wanted::default(), &Limits::default(), &stop).unwrap_err();
         assert!(matches!(failure, ReadFailure::Cancelled));
         assert_eq!(calls.get(), calls_until_stop + 1);
     }
@@ -390,7 +394,7 @@ proptest! {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), encoded(&text, encoding, bom)).unwrap();
         let wanted = Wanted { offset: wanted.offset.map(|offset| offset + words - 5), ..wanted };
-        let page = read_page(file.path(), &wanted, &limits, NEVER);
+        let page = read_page(&at(file.path()), &wanted, &limits, NEVER);
         prop_assert_eq!(outcome(page), model(&text, wanted, limits, encoding.name()));
     }
 

@@ -50,4 +50,5 @@ fn likeness(wanted: &str, name: &str) -> f64 {
 }
 
 #[cfg(test)]
+#[path = "similar_tests.rs"]
 mod tests;
