@@ -3,9 +3,11 @@
 //! Adding one: make the folder (see any of them), write one line in [`all`]. Everything else,
 //! schema file, listing, pipeline, follows from what the tool declares.
 
+pub mod apply_patch;
 pub mod edit;
 mod editing;
 pub mod multi_edit;
+pub mod notebook_edit;
 pub mod read;
 pub mod sleep;
 pub mod text;
