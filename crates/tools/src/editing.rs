@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::text::{self, Hunk};
 
 /// Larger files are not taken into memory to be changed.
-const MOST_BYTES: u64 = 512 * 1024 * 1024;
+pub(crate) const MOST_BYTES: u64 = 512 * 1024 * 1024;
 /// Lines of a difference that a message shows.
 const DIFF_LINES: usize = 100;
 /// How often a change is made anew when somebody else writes at the same moment.
@@ -127,7 +127,8 @@ impl Target {
         let words = format!(
             "{path} has not been read yet, and what is not known cannot be changed safely: read it first, then try again"
         );
-        ToolError::new(ErrorCode::Failed, words).with(json!({ "reason": "not_read", "path": self.path.written }))
+        ToolError::new(ErrorCode::Failed, words)
+            .with(json!({ "reason": "not_read", "path": self.path.written }))
     }
 
     /// The failure that says what someone else has changed.
@@ -140,7 +141,8 @@ impl Target {
             let difference = text::unified_bytes(before, &known.file.bytes, DIFF_LINES);
             words.push_str(&format!("; this has changed since:\n{difference}"));
         }
-        ToolError::new(ErrorCode::Failed, words).with(json!({ "reason": "changed", "path": self.path.written }))
+        ToolError::new(ErrorCode::Failed, words)
+            .with(json!({ "reason": "changed", "path": self.path.written }))
     }
 
     /// Makes one change, `all` of whose content the model knows.
@@ -149,10 +151,7 @@ impl Target {
     }
 
     /// Does `work` again when somebody else was quicker, so that it starts from what they wrote.
-    pub(crate) fn persist<T>(
-        &self,
-        mut work: impl FnMut() -> Result<T, Attempt>,
-    ) -> Result<T, ToolError> {
+    pub(crate) fn persist<T>(&self, mut work: impl FnMut() -> Result<T, Attempt>) -> Result<T, ToolError> {
         for _ in 1..TRIES {
             match work() {
                 Ok(done) => return Ok(done),
@@ -174,7 +173,8 @@ impl Target {
                 notes.push("the file had other names (hard links); they keep the old content".to_owned());
             }
             if known.changed.is_some() {
-                let mut note = "someone else has changed other parts of the file since you read it".to_owned();
+                let mut note =
+                    "someone else has changed other parts of the file since you read it".to_owned();
                 if let Some(Some(before)) = &known.changed {
                     let difference = text::unified_bytes(before, &known.file.bytes, DIFF_LINES);
                     note.push_str(&format!(":\n{}", difference.trim_end()));

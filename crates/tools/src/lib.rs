@@ -34,10 +34,12 @@ pub fn all(services: &Services) -> Vec<Arc<dyn DynTool>> {
     vec![
         erase(edit::Edit),
         erase(multi_edit::MultiEdit),
+        erase(notebook_edit::NotebookEdit),
         erase(read::Read::new(services.worker.clone())),
         erase(sleep::Sleep),
         erase(todo_write::TodoWrite::new(services.todos.clone())),
         erase(tool_search::ToolSearch),
         erase(write::Write),
+        erase(apply_patch::ApplyPatch),
     ]
 }

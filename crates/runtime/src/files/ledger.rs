@@ -221,7 +221,6 @@ impl Ledger {
         lock(&self.files).records.get(path).map(|record| record.content.clone())
     }
 
-
     /// The model no longer has what it was shown of these files.
     pub fn evict<'p>(&self, paths: impl IntoIterator<Item = &'p Path>) {
         let mut files = lock(&self.files);

@@ -152,7 +152,7 @@ impl Files {
             Change::Create { bytes, .. } => drop(self.swap.remove(&now(bytes))),
             Change::Replace { old, bytes } => drop(self.swap.replace(&now(bytes), &old.bytes)),
             Change::Remove { old } => {
-                drop(self.swap.create(&old.path, &old.bytes, Some(old.stamp.mode())));
+                drop(self.swap.create(&old.path, &old.bytes, Some(old.stamp.permissions())));
             }
         }
     }
@@ -163,7 +163,7 @@ impl Files {
             .iter()
             .map(|change| {
                 let (before, after) = change.contents();
-                let mode = before.map_or(0o644, |file| file.stamp.mode());
+                let mode = before.map_or(0o644, |file| file.stamp.permissions());
                 let made = if before.is_none() { missing_folders(&change.path().real) } else { Vec::new() };
                 Planned { path: &change.path().real, before, after: after.map(|bytes| (bytes, mode)), made }
             })

@@ -51,7 +51,7 @@ impl Stamp {
     }
 
     /// The permission bits.
-    pub(super) fn mode(&self) -> u32 {
+    pub fn permissions(&self) -> u32 {
         self.mode & 0o7777
     }
 

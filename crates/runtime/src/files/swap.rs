@@ -241,7 +241,7 @@ fn dress(file: &File, old: &Snapshot, folder: &Folder<'_>) -> Result<(), WriteFa
     if let Ok((source, _)) = open_regular(&old.path) {
         copy_attributes(&source, file);
     }
-    fchmod(file, Mode::from_raw_mode(old.stamp.mode())).map_err(failed)
+    fchmod(file, Mode::from_raw_mode(old.stamp.permissions())).map_err(failed)
 }
 
 fn copy_attributes(from: &File, to: &File) {

@@ -3,10 +3,7 @@
 use std::path::Path;
 
 use gripper_runtime::{
-    Access, Block, Call, ErrorCode, Facts, Place, Tool, ToolError,
-    files::Change,
-    schema::Problem,
-    tool::Done,
+    Access, Block, Call, ErrorCode, Facts, Place, Tool, ToolError, files::Change, schema::Problem, tool::Done,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -65,7 +62,9 @@ impl Tool for Edit {
     type Output = Output;
 
     fn examples() -> Vec<Value> {
-        vec![json!({"file_path": "/project/src/main.rs", "old_string": "let a = 1;", "new_string": "let a = 2;"})]
+        vec![
+            json!({"file_path": "/project/src/main.rs", "old_string": "let a = 1;", "new_string": "let a = 2;"}),
+        ]
     }
 
     fn check(&self, input: &Input) -> Vec<Problem> {
@@ -95,8 +94,7 @@ impl Tool for Edit {
     async fn run(&self, input: &Input, call: &Call) -> Result<Done<Output>, ToolError> {
         let (target, input) = (Target::of(call, &input.file_path), input.clone());
         editing::off_thread(move || {
-            let edit =
-                Replacement { old: &input.old_string, new: &input.new_string, all: input.replace_all };
+            let edit = Replacement { old: &input.old_string, new: &input.new_string, all: input.replace_all };
             let (changed, replacements) = target.persist(|| edit_file(&target, &[edit]))?;
             let (old_string, new_string) = (input.old_string, input.new_string);
             Ok(Output { changed, old_string, new_string, replacements }.into())

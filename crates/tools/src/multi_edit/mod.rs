@@ -99,7 +99,11 @@ impl Tool for MultiEdit {
         editing::off_thread(move || {
             let edits: Vec<Replacement<'_>> = edits
                 .iter()
-                .map(|edit| Replacement { old: &edit.old_string, new: &edit.new_string, all: edit.replace_all })
+                .map(|edit| Replacement {
+                    old: &edit.old_string,
+                    new: &edit.new_string,
+                    all: edit.replace_all,
+                })
                 .collect();
             let (changed, replacements) = target.persist(|| edit_file(&target, &edits))?;
             Ok(Output { changed, replacements }.into())

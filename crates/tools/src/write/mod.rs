@@ -3,10 +3,7 @@
 use std::path::Path;
 
 use gripper_runtime::{
-    Access, Block, Call, ErrorCode, Facts, Place, Tool, ToolError,
-    files::Change,
-    schema::Problem,
-    tool::Done,
+    Access, Block, Call, ErrorCode, Facts, Place, Tool, ToolError, files::Change, schema::Problem, tool::Done,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -135,7 +135,7 @@ impl History {
     pub(super) fn record(&self, turn: &str, changes: &[Planned<'_>]) -> io::Result<()> {
         let mut lines = Vec::new();
         for change in changes {
-            let before = change.before.map(|file| (file.bytes.as_slice(), file.stamp.mode()));
+            let before = change.before.map(|file| (file.bytes.as_slice(), file.stamp.permissions()));
             let entry = Entry {
                 turn: turn.to_owned(),
                 at: now(),
