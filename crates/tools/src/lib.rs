@@ -3,10 +3,13 @@
 //! Adding one: make the folder (see any of them), write one line in [`all`]. Everything else,
 //! schema file, listing, pipeline, follows from what the tool declares.
 
+pub mod glob;
+pub mod grep;
 pub mod read;
 pub mod sleep;
 pub mod todo_write;
 pub mod tool_search;
+pub mod walk;
 
 use std::sync::Arc;
 
@@ -17,11 +20,15 @@ use gripper_runtime::{DynTool, erase};
 pub struct Services {
     /// The session's to-do list.
     pub todos: todo_write::TodoList,
+    /// How Glob behaves.
+    pub glob: glob::Settings,
 }
 
 /// Every built-in tool, in order of name.
 pub fn all(services: &Services) -> Vec<Arc<dyn DynTool>> {
     vec![
+        erase(glob::Glob::new(services.glob)),
+        erase(grep::Grep::default()),
         erase(read::Read),
         erase(sleep::Sleep),
         erase(todo_write::TodoWrite::new(services.todos.clone())),

@@ -3,4 +3,4 @@
 mod open;
 mod similar;
 
-pub use open::{OpenFailure, open_regular};
+pub use open::{OpenFailure, open_regular, open_without_links};
