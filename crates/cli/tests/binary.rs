@@ -39,13 +39,13 @@ fn tools_are_listed_with_their_schemas() {
     let tools: Value = serde_json::from_str(&run(&workspace, &["tools", "--json"]).stdout).unwrap();
     let names: Vec<&str> =
         tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["Read", "Sleep", "TodoWrite", "ToolSearch"]);
-    assert_eq!(tools[0]["input_schema"]["required"], json!(["file_path"]));
+    assert_eq!(names, ["Glob", "Grep", "Read", "Sleep", "TodoWrite", "ToolSearch"]);
+    assert_eq!(tools[0]["input_schema"]["required"], json!(["pattern"]));
     assert!(tools.as_array().unwrap().iter().all(|tool| tool["deferred"] == false));
     let always: Value =
         serde_json::from_str(&run(&workspace, &["tools", "--json", "--tool-search", "always"]).stdout)
             .unwrap();
-    assert_eq!(always[1]["deferred"], true);
+    assert_eq!(always[3]["deferred"], true);
     assert!(run(&workspace, &["tools", "--tool-search", "always"]).stdout.contains("(deferred)"));
 }
 
@@ -56,9 +56,12 @@ fn agents_get_the_tools_meant_for_them() {
         let ran = run(&workspace, args);
         ran.stdout.lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(names(&["tools", "--for", "background"]), ["Read", "TodoWrite"]);
-    assert_eq!(names(&["tools", "--for", "explore"]), ["Read", "Sleep", "TodoWrite", "ToolSearch"]);
-    assert_eq!(names(&["tools", "--deny", "Sleep"]), ["Read", "TodoWrite", "ToolSearch"]);
+    assert_eq!(names(&["tools", "--for", "background"]), ["Glob", "Grep", "Read", "TodoWrite"]);
+    assert_eq!(
+        names(&["tools", "--for", "explore"]),
+        ["Glob", "Grep", "Read", "Sleep", "TodoWrite", "ToolSearch"]
+    );
+    assert_eq!(names(&["tools", "--deny", "Sleep"]), ["Glob", "Grep", "Read", "TodoWrite", "ToolSearch"]);
 }
 
 #[test]

@@ -218,31 +218,32 @@ pub(crate) fn doubtful_url(request: &Request<'_>) -> Option<Decision> {
 /// Reading or writing what holds secrets, or writing what steers other programs, unless a rule
 /// names that very file.
 pub(crate) fn sensitive_path(index: &Index, request: &Request<'_>) -> Option<Decision> {
-    let list = index.list(RuleList::Allow);
-    let secret = |path: &Path| index.own.is_secret(&path.to_string_lossy());
-    let steering = |path: &Path| sensitive::is_steering(&path.to_string_lossy());
     for path in request.paths().filter(|path| !path.names_only && path.pattern.is_none()) {
-        let found = path.both().into_iter().find_map(|it| {
-            let why = if secret(it) {
-                "may hold secrets"
-            } else if path.write && steering(it) {
-                "decides what other programs do later"
-            } else {
-                return None;
-            };
-            Some(format!("{} {why}", shown(it)))
-        });
-        let named = || list.names_path(path) || exactly_allowed(index, request);
-        if let Some(reason) = found
-            && !named()
+        if let Some((it, why)) = delicate(index, path)
+            && !exactly_allowed(index, request)
         {
-            return Some(ask(Check::SensitivePath, reason));
+            return Some(ask(Check::SensitivePath, format!("{} {why}", shown(it))));
         }
     }
     let patterns = request.paths().filter(|path| !path.names_only).filter_map(|path| path.pattern.as_ref());
     let pattern = patterns.into_iter().find(|pattern| sensitive::pattern_is_secret(pattern))?;
     let reason = format!("`{}` may lead to secrets", hidden::visible(pattern));
     (!exactly_allowed(index, request)).then(|| ask(Check::SensitivePath, reason))
+}
+
+/// What is delicate about a path, unless a rule names it.
+pub(crate) fn delicate<'p>(index: &Index, path: &'p PathUse) -> Option<(&'p Path, &'static str)> {
+    let found = path.both().into_iter().find_map(|it| {
+        let text = it.to_string_lossy();
+        if index.own.is_secret(&text) {
+            Some((it.as_path(), "may hold secrets"))
+        } else if path.write && sensitive::is_steering(&text) {
+            Some((it.as_path(), "decides what other programs do later"))
+        } else {
+            None
+        }
+    });
+    found.filter(|_| !index.list(RuleList::Allow).names_path(path))
 }
 
 /// Whether a rule spells out the whole command, word for word. What a redirection adds stands in the

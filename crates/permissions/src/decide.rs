@@ -7,7 +7,7 @@ use gripper_shell::{EffectKind, RiskKind, hidden};
 use serde::Serialize;
 
 use crate::{
-    Deceptive, HookOpinion, Mode, Opinion, Policy, Request, RuleList, SourcedRule, checks,
+    Deceptive, HookOpinion, Mode, Opinion, PathUse, Policy, Request, RuleList, SourcedRule, checks,
     cover::{Cover, Coverage},
     index::Index,
     rule::Fit,
@@ -156,6 +156,23 @@ pub fn decide(policy: &Policy, request: &Request<'_>) -> Decision {
     let decision = settled
         .unwrap_or_else(|| Decision::new(Behavior::Deny, By::Check(Check::Unsettled), "nothing settled it"));
     never_ask(policy, with_risks(decision, request))
+}
+
+/// What becomes of a file that a search of the folder `within` comes across. The call itself has been
+/// decided about, so what was asked about the folder is not asked again about what is in it. Names alone are
+/// not asked about.
+pub fn decide_found(policy: &Policy, file: &PathUse, within: &PathUse) -> Behavior {
+    let index = policy.index();
+    if index.list(RuleList::Deny).strikes_path(file).is_some() {
+        return Behavior::Deny;
+    }
+    if file.names_only {
+        return Behavior::Allow;
+    }
+    let rule = |path| index.list(RuleList::Ask).strikes_path(path).map(|(_, rule)| rule);
+    let asked = rule(file).is_some_and(|found| rule(within) != Some(found));
+    let secret = || checks::delicate(&index, file).is_some() && checks::delicate(&index, within).is_none();
+    if asked || secret() { Behavior::Ask } else { Behavior::Allow }
 }
 
 /// One call and the policy it is judged by.

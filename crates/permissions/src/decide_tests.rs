@@ -1,7 +1,7 @@
 use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 use rstest::rstest;
 
-use super::{Behavior, By, Check, decide};
+use super::{Behavior, By, Check, decide, decide_found};
 use crate::{
     CommandPlace, Deceptive, HookOpinion, Mode, Opinion, PathUse, Policy, Request, Rule, RuleList, Source,
     Subject,
@@ -243,6 +243,33 @@ const KINDS: [&str; 17] = [
     "edit nothing known",
     "read sibling",
 ];
+
+#[rstest]
+#[case::plain("default", "/project/a", "/project", Behavior::Allow)]
+#[case::denied("default; deny Read(a)", "/project/a", "/project", Behavior::Deny)]
+#[case::denied_below("default; deny Read(x/**)", "/project/x/y/a", "/project", Behavior::Deny)]
+#[case::denied_whatever_the_mode("bypassPermissions; deny Read(a)", "/project/a", "/project", Behavior::Deny)]
+#[case::asked("default; ask Read(a)", "/project/a", "/project", Behavior::Ask)]
+#[case::asked_about_the_folder("default; ask Read(x/**)", "/project/x/a", "/project/x", Behavior::Allow)]
+#[case::asked_about_every_read("default; ask Read", "/project/a", "/project", Behavior::Allow)]
+#[case::secret("default", "/project/.env", "/project", Behavior::Ask)]
+#[case::secret_in_bypass("bypassPermissions", "/project/.env", "/project", Behavior::Ask)]
+#[case::secret_that_a_rule_names("default; allow Read(.env)", "/project/.env", "/project", Behavior::Allow)]
+#[case::secret_folder("default", "/project/.aws/x", "/project/.aws", Behavior::Allow)]
+#[case::secret_after_another_question(
+    "default; ask Read(x/**)",
+    "/project/x/.env",
+    "/project/x",
+    Behavior::Ask
+)]
+fn files_found(#[case] rules: &str, #[case] file: &str, #[case] within: &str, #[case] expected: Behavior) {
+    let policy = policy(rules);
+    let (file, within) = (PathUse::new(file, file, false), PathUse::new(within, within, false));
+    assert_eq!(decide_found(&policy, &file, &within), expected);
+    let name = PathUse { names_only: true, ..file };
+    let shown = if expected == Behavior::Deny { Behavior::Deny } else { Behavior::Allow };
+    assert_eq!(decide_found(&policy, &name, &within), shown, "its name alone");
+}
 
 proptest! {
     /// Adding a deny or an ask never weakens a decision; the order of rules never matters.

@@ -181,7 +181,7 @@ impl List {
         maybe
     }
 
-    fn strikes_path(&self, path: &PathUse) -> Option<(Fit, &SourcedRule)> {
+    pub(crate) fn strikes_path(&self, path: &PathUse) -> Option<(Fit, &SourcedRule)> {
         if let Some(pattern) = &path.pattern {
             let found = self.reads.aimed_at(pattern);
             let found = found.or_else(|| path.write.then(|| self.edits.aimed_at(pattern)).flatten());

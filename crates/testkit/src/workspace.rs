@@ -56,3 +56,14 @@ impl Workspace {
         path
     }
 }
+
+/// Where cargo keeps the unpacked sources of what we depend on: a large tree that is always at hand.
+pub fn registry_sources() -> PathBuf {
+    let home = std::env::var_os("CARGO_HOME").map_or_else(
+        || PathBuf::from(std::env::var_os("HOME").expect("a home")).join(".cargo"),
+        PathBuf::from,
+    );
+    let sources = fs::read_dir(home.join("registry/src")).expect("cargo fetch has run");
+    let sources = sources.flatten().map(|entry| entry.path());
+    sources.max_by_key(|path| fs::read_dir(path).map_or(0, Iterator::count)).expect("a registry")
+}

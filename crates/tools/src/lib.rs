@@ -6,6 +6,8 @@
 pub mod apply_patch;
 pub mod edit;
 mod editing;
+pub mod glob;
+pub mod grep;
 pub mod multi_edit;
 pub mod notebook_edit;
 pub mod read;
@@ -13,6 +15,7 @@ pub mod sleep;
 pub mod text;
 pub mod todo_write;
 pub mod tool_search;
+pub mod walk;
 pub mod worker;
 pub mod write;
 
@@ -25,6 +28,8 @@ use gripper_runtime::{DynTool, erase};
 pub struct Services {
     /// The session's to-do list.
     pub todos: todo_write::TodoList,
+    /// How Glob behaves.
+    pub glob: glob::Settings,
     /// How foreign bytes are parsed; without it, pictures, PDF documents and notebooks are refused.
     pub worker: Option<worker::WorkerCommand>,
 }
@@ -33,6 +38,8 @@ pub struct Services {
 pub fn all(services: &Services) -> Vec<Arc<dyn DynTool>> {
     vec![
         erase(edit::Edit),
+        erase(glob::Glob::new(services.glob)),
+        erase(grep::Grep::default()),
         erase(multi_edit::MultiEdit),
         erase(notebook_edit::NotebookEdit),
         erase(read::Read::new(services.worker.clone())),

@@ -12,7 +12,7 @@ mod swap;
 use std::{path::PathBuf, sync::Arc};
 
 pub use failure::WriteFailure;
-pub use open::{OpenFailure, open_regular};
+pub use open::{OpenFailure, open_regular, open_without_links};
 pub use stamp::Stamp;
 pub use swap::Snapshot;
 

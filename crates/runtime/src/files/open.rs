@@ -114,7 +114,7 @@ pub fn open_regular(path: &Located) -> Result<(File, Stat), OpenFailure> {
 }
 
 /// Opens an absolute path in which nothing is a link.
-pub(super) fn open_without_links(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+pub fn open_without_links(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::{ResolveFlags, openat2};

@@ -1,0 +1,7 @@
+fn main() {
+    greet("world");
+}
+
+fn greet(name: &str) {
+    println!("hello {name}");
+}

@@ -1,0 +1,4 @@
+struct A {
+    // first
+    field: u8,
+}

@@ -1,0 +1,1 @@
+const KEY: u8 = 0;

@@ -1,0 +1,256 @@
+//! What Grep and Glob share: the walk through folders, what ends it early, and how paths are shown.
+
+use std::{
+    cmp::Reverse,
+    ffi::OsStr,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+    time::{Instant, SystemTime},
+};
+
+use gripper_runtime::{
+    Located, ToolError,
+    files::{OpenFailure, open_regular, open_without_links},
+    permissions::{PathUse, visible},
+    schema::Problem,
+};
+use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkBuilder, WalkState};
+use rustix::fs::OFlags;
+
+/// What version control keeps for itself is never a result.
+const VERSION_CONTROL: [&str; 4] = [".git", ".svn", ".hg", ".bzr"];
+
+/// Why a search ended before it was through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Halt {
+    /// The caller wants no more.
+    Cancelled,
+    /// The time is up; what was found until then counts.
+    OutOfTime,
+}
+
+/// What a search looks at now and then to know whether it may go on.
+pub struct Limit<'a> {
+    /// Whether the caller wants no more.
+    pub cancelled: &'a (dyn Fn() -> bool + Sync),
+    /// When to be done.
+    pub deadline: Instant,
+}
+
+impl Limit<'_> {
+    /// Why the search must end now, if it must.
+    pub fn reached(&self) -> Option<Halt> {
+        if (self.cancelled)() {
+            return Some(Halt::Cancelled);
+        }
+        (Instant::now() >= self.deadline).then_some(Halt::OutOfTime)
+    }
+}
+
+/// Where a search starts. Everything is done with real paths; they are shown as they were written.
+#[derive(Debug, Clone)]
+pub struct Root {
+    /// The folder or file.
+    pub at: Located,
+    /// Paths inside it are shown relative to it.
+    pub cwd: PathBuf,
+}
+
+impl Root {
+    /// A path below the root as rules see it.
+    pub fn path_use(&self, real: &Path) -> PathUse {
+        PathUse::new(self.written(real), real, false)
+    }
+
+    /// A path below the root on one line: relative to the working directory if it is inside, and without
+    /// characters that would break the line or deceive.
+    pub fn shown(&self, real: &Path) -> String {
+        let written = self.written(real);
+        let relative = written.strip_prefix(&self.cwd).unwrap_or(&written);
+        let shown = if relative.as_os_str().is_empty() { Path::new(".") } else { relative };
+        let text = shown.to_string_lossy();
+        if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+            return text.into_owned();
+        }
+        visible(&text).replace('\n', "\\n").replace('\t', "\\t")
+    }
+
+    fn written(&self, real: &Path) -> PathBuf {
+        match real.strip_prefix(&self.at.real) {
+            Ok(below) if below.as_os_str().is_empty() => self.at.written.clone(),
+            Ok(below) => self.at.written.join(below),
+            Err(_) => real.to_owned(),
+        }
+    }
+}
+
+/// A walk that includes hidden files, follows no links and leaves out what version control keeps.
+/// `ignores` says whether `.gitignore` and its like count, in the way of ripgrep.
+pub fn builder(root: &Root, ignores: bool) -> WalkBuilder {
+    let mut builder = WalkBuilder::new(&root.at.real);
+    builder.standard_filters(ignores).hidden(false).current_dir(&root.cwd).threads(threads());
+    if ignores {
+        builder.add_custom_ignore_filename(".rgignore");
+    }
+    builder.filter_entry(|entry| !is_version_control(Some(entry.file_name())));
+    builder
+}
+
+/// Whether a name is one that version control keeps for itself.
+pub fn is_version_control(name: Option<&OsStr>) -> bool {
+    VERSION_CONTROL.iter().any(|own| name == Some(OsStr::new(own)))
+}
+
+/// Opens a file that a walk came to. A link that took its place meanwhile, there or in a folder above, is not
+/// followed, and nothing waits for a pipe.
+pub fn open(path: &Path) -> io::Result<fs::File> {
+    Ok(open_without_links(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?.into())
+}
+
+/// How many threads work at once. More than a dozen only wait for each other.
+pub fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().min(12))
+}
+
+/// Files with the time of their last change.
+pub type Dated = (SystemTime, PathBuf);
+
+/// What a walk found.
+#[derive(Debug, Default)]
+pub struct Newest {
+    /// The newest first; those of the same time by path.
+    pub files: Vec<Dated>,
+    /// How many there were, also those that were not kept.
+    pub total: usize,
+    /// Folders that could not be read.
+    pub unreadable: usize,
+    /// Folders right below the root that the walk came to.
+    pub begun: Vec<PathBuf>,
+    /// Why the walk is not complete.
+    pub halt: Option<Halt>,
+}
+
+/// Collects the `most` newest files, or all, that `wanted` takes. Links count as what they lead to.
+pub fn newest(
+    walk: &WalkBuilder,
+    limit: &Limit<'_>,
+    most: Option<usize>,
+    wanted: &(dyn Fn(&DirEntry) -> bool + Sync),
+) -> Newest {
+    let shared = Collection { limit, most, wanted, found: Mutex::default() };
+    walk.build_parallel().visit(&mut &shared);
+    let mut found = shared.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    keep(&mut found.files, most);
+    found.files.sort_unstable_by(|a, b| order(a).cmp(&order(b)));
+    found
+}
+
+struct Collection<'a> {
+    limit: &'a Limit<'a>,
+    most: Option<usize>,
+    wanted: &'a (dyn Fn(&DirEntry) -> bool + Sync),
+    found: Mutex<Newest>,
+}
+
+/// What one thread found so far; goes to the others when the thread ends.
+struct Share<'a> {
+    all: &'a Collection<'a>,
+    found: Newest,
+}
+
+impl<'a> ParallelVisitorBuilder<'a> for &'a Collection<'a> {
+    fn build(&mut self) -> Box<dyn ParallelVisitor + 'a> {
+        Box::new(Share { all: self, found: Newest::default() })
+    }
+}
+
+impl ParallelVisitor for Share<'_> {
+    fn visit(&mut self, entry: Result<DirEntry, ignore::Error>) -> WalkState {
+        if let Some(halt) = self.all.limit.reached() {
+            self.found.halt = Some(halt);
+            return WalkState::Quit;
+        }
+        let Ok(entry) = entry else {
+            self.found.unreadable += 1;
+            return WalkState::Continue;
+        };
+        let folder = entry.file_type().is_none_or(|kind| kind.is_dir());
+        if folder && entry.depth() == 1 {
+            self.found.begun.push(entry.path().to_owned());
+        }
+        if !folder
+            && (self.all.wanted)(&entry)
+            && let Some(changed) = changed(&entry)
+        {
+            self.found.total += 1;
+            self.found.files.push((changed, entry.into_path()));
+            // Keeping all until the end would make memory depend on the tree.
+            if self.all.most.is_some_and(|most| self.found.files.len() > 2 * most + 1024) {
+                keep(&mut self.found.files, self.all.most);
+            }
+        }
+        WalkState::Continue
+    }
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        let mut found = self.all.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.files.append(&mut self.found.files);
+        found.begun.append(&mut self.found.begun);
+        found.total += self.found.total;
+        found.unreadable += self.found.unreadable;
+        found.halt = found.halt.or(self.found.halt);
+    }
+}
+
+/// When a file, or the file a link leads to, was last changed; nothing for what is no file.
+fn changed(entry: &DirEntry) -> Option<SystemTime> {
+    let metadata =
+        if entry.path_is_symlink() { fs::metadata(entry.path()).ok()? } else { entry.metadata().ok()? };
+    metadata.is_file().then(|| metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH))
+}
+
+fn keep(files: &mut Vec<Dated>, most: Option<usize>) {
+    if let Some(most) = most.filter(|most| *most < files.len()) {
+        files.select_nth_unstable_by(most, |a, b| order(a).cmp(&order(b)));
+        files.truncate(most);
+    }
+}
+
+fn order((changed, path): &Dated) -> (Reverse<SystemTime>, &Path) {
+    (Reverse(*changed), path)
+}
+
+/// What is wrong with the spelling of a path, if one is given.
+pub fn check_path(path: Option<&str>) -> Vec<Problem> {
+    let nul = path.filter(|path| path.contains('\0'));
+    nul.map(|_| Problem::found("/path", "bad_path", "a path without NUL characters", "a NUL character"))
+        .into_iter()
+        .collect()
+}
+
+/// Whether the root of a search is a folder; anything but a file or folder that can be read is an error.
+pub fn is_folder(root: &Located) -> Result<bool, ToolError> {
+    match open_regular(root) {
+        Ok(_) => Ok(false),
+        Err(OpenFailure::Directory { path }) => match fs::read_dir(&root.real) {
+            Ok(_) => Ok(true),
+            Err(error) => Err(OpenFailure::io(&path, error)),
+        },
+        Err(failure) => Err(failure),
+    }
+    .map_err(|failure| ToolError::new(failure.code(), failure.to_string()))
+}
+
+/// Results, and below them what else is to be known.
+pub fn with_notes(mut text: String, notes: &[String]) -> String {
+    for note in notes {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&format!("({note})"));
+    }
+    text
+}
