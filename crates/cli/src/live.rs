@@ -8,10 +8,13 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use gripper_runtime::Event;
+use gripper_runtime::{
+    Event,
+    files::{ChangedFile, FileChange},
+};
 use tokio::time::Instant;
 
-use crate::show::{self, BAD, BOLD, DIM, GOOD};
+use crate::show::{self, BAD, BOLD, DIM, GOOD, NOTE};
 
 /// Running calls shown at most; the others are counted.
 const LIVE_ROWS: usize = 8;
@@ -130,6 +133,11 @@ impl Screen {
                 self.flush(&mut self.stage.lock())?;
                 show::hook(run);
             }
+            Event::ChangedFiles { files } => {
+                for file in files {
+                    self.print(changed_file(file))?;
+                }
+            }
             Event::Decision { .. } | Event::Rewrite { .. } => {}
         }
         self.draw()
@@ -226,4 +234,16 @@ impl Screen {
 
 fn terminal_width() -> usize {
     rustix::termios::tcgetwinsize(std::io::stdout()).map_or(80, |size| usize::from(size.ws_col).max(40))
+}
+/// A change by someone else, in a line and its difference.
+fn changed_file(file: &ChangedFile) -> String {
+    let path = file.path.to_string_lossy();
+    let path = show::safe(&path);
+    match &file.change {
+        FileChange::Deleted => format!("{NOTE}someone else deleted {path}{NOTE:#}"),
+        FileChange::Modified { diff, .. } => {
+            let diff: String = diff.lines().map(|line| format!("\n  {DIM}{}{DIM:#}", show::safe(line))).collect();
+            format!("{NOTE}someone else changed {path}{NOTE:#}{diff}")
+        }
+    }
 }

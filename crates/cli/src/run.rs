@@ -77,6 +77,7 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
                 Some(Ok(line)) => {
                     number += 1;
                     session.refresh();
+                    turn.report_changed_files();
                     submit(&turn, number, line);
                 }
                 // What was read so far still gets its results.
@@ -86,7 +87,10 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
                     turn.close();
                 }
             },
-            _ = look.tick() => session.refresh(),
+            _ = look.tick() => {
+                session.refresh();
+                turn.report_changed_files();
+            }
             _ = tick.tick(), if screen.is_live() => screen.tick()?,
         }
     }

@@ -6,7 +6,7 @@ use gripper_permissions::Decision;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::{hooks::HookRun, pipeline::CallResult, tool::Progress};
+use crate::{files::ChangedFile, hooks::HookRun, pipeline::CallResult, tool::Progress};
 
 /// Something that happened in a turn. Serialised, it is one line of the machine form.
 #[derive(Debug, Clone, Serialize)]
@@ -79,6 +79,11 @@ pub enum Event {
     },
     /// A result, in call order.
     Result(Arc<CallResult>),
+    /// Others have changed files the model knows.
+    ChangedFiles {
+        /// The files and what happened to them.
+        files: Vec<ChangedFile>,
+    },
     /// Every call submitted so far has its result out.
     TurnEnd {
         /// How many calls there were.

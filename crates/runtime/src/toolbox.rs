@@ -285,7 +285,7 @@ impl Toolbox {
                 lock(&self.state).place = Arc::new(Place { cwd });
                 self.notify(HookEvent::CWD_CHANGED, "", told);
             }
-            SessionEffect::FileSeen(seen) => self.files.ledger.note(*seen, turn),
+            SessionEffect::FileSeen(seen) => self.files.note(*seen, turn),
             SessionEffect::LoadTools(names) => lock(&self.state).loaded.extend(names),
             SessionEffect::InjectMessages(messages) => lock(&self.state).messages.extend(messages),
             SessionEffect::QueueCommand(command) => lock(&self.state).commands.push_back(command),

@@ -41,6 +41,13 @@ impl<'a> Binary<'a> {
         Self { command, workspace, input: Vec::new() }
     }
 
+    /// One argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.command.arg(arg);
+        self
+    }
+
     /// Arguments.
     #[must_use]
     pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {

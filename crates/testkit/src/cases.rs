@@ -2,7 +2,9 @@
 //!
 //! `cases/NAME/` holds `before/` (the project, may be left out), `call.json` (the tool's input;
 //! `[project]` stands for the project's path), `after/` (what the project must look like, if it
-//! changes) and `result.md` (what the model reads). `UPDATE=1` rewrites `result.md`.
+//! changes) and `result.md` (what the model reads). `call.json` may also be a list of inputs, run one
+//! after the other; `{"tool": "Read", "input": {…}}` is a call of another tool, whose result does not
+//! count. Edits are accepted. `UPDATE=1` rewrites `after` and `result.md`.
 
 use std::{
     collections::BTreeMap,
@@ -11,44 +13,77 @@ use std::{
     sync::Arc,
 };
 
-use gripper_runtime::{CallRequest, DynTool, Registry, Toolbox, permissions::Policy};
+use gripper_runtime::{
+    CallRequest, DynTool, Registry, Toolbox,
+    permissions::{Mode, Policy},
+};
+use serde_json::Value;
 
 use crate::{Workspace, filters, run_all};
 
-/// Runs every case below `folder`, the folder of one tool. Gives how many there were.
-pub fn run_folder(folder: &Path, tool: &Arc<dyn DynTool>) -> usize {
+/// Runs every case below `folder`, the folder of one tool among `all`. Gives how many there were.
+pub fn run_folder(folder: &Path, tool: &Arc<dyn DynTool>, all: &[Arc<dyn DynTool>]) -> usize {
     let Ok(entries) = fs::read_dir(folder.join("cases")) else { return 0 };
     let mut cases: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     cases.sort();
     for case in &cases {
-        run_case(case, tool);
+        run_case(case, tool, all);
     }
     cases.len()
 }
 
-fn run_case(case: &Path, tool: &Arc<dyn DynTool>) {
+fn run_case(case: &Path, tool: &Arc<dyn DynTool>, all: &[Arc<dyn DynTool>]) {
     let workspace = Workspace::new();
     let before = files(&case.join("before"));
     for (name, content) in &before {
         workspace.write(name, content);
     }
     let project = workspace.project();
-    let call = fs::read_to_string(case.join("call.json"))
+    let calls = fs::read_to_string(case.join("call.json"))
         .unwrap_or_else(|error| panic!("{}: {error}", case.join("call.json").display()))
         .replace("[project]", &project.to_string_lossy());
-    let input = serde_json::from_str(&call).unwrap_or_else(|error| panic!("{}: {error}", case.display()));
+    let calls = serde_json::from_str(&calls).unwrap_or_else(|error| panic!("{}: {error}", case.display()));
+    let calls = match calls {
+        Value::Array(calls) => calls,
+        call => vec![call],
+    };
     let mut registry = Registry::default();
-    registry.register(tool.clone()).expect("one tool");
-    let toolbox = Toolbox::builder(registry, Policy::new(project)).build();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let results = runtime.block_on(run_all(&toolbox, [CallRequest::new("c1", &tool.spec().name, input)]));
-    let mut shown = filters::stable(&results[0].to_string(), &workspace);
-    if let Some(code) = results[0].error_code {
-        shown = format!("error {code}\n\n{shown}");
+    for tool in all {
+        registry.register(tool.clone()).expect("tools with different names");
     }
-    check_text(&case.join("result.md"), &(shown + "\n"));
+    let policy = Policy::new(project).with_mode(Mode::AcceptEdits);
+    let toolbox = Toolbox::builder(registry, policy).build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let mut shown = String::new();
+    for call in calls {
+        let other = call["tool"].as_str().map(str::to_owned);
+        let input = if other.is_some() { call["input"].clone() } else { call };
+        let name = other.as_deref().unwrap_or(&tool.spec().name);
+        let result = runtime.block_on(run_all(&toolbox, [CallRequest::new("c1", name, input)])).remove(0);
+        if other.is_none() {
+            if let Some(code) = result.error_code {
+                shown.push_str(&format!("error {code}\n\n"));
+            }
+            shown.push_str(&format!("{}\n", filters::stable(&result.to_string(), &workspace)));
+        }
+    }
+    check_text(&case.join("result.md"), &shown);
+    let now = files(&workspace.project());
+    if std::env::var_os("UPDATE").is_some() {
+        put_after(&case.join("after"), &before, &now);
+    }
     let expected = if case.join("after").exists() { files(&case.join("after")) } else { before };
-    assert_eq!(files(&workspace.project()), expected, "{}: the project after the call", case.display());
+    assert_eq!(now, expected, "{}: the project after the call", case.display());
+}
+
+/// Rewrites the folder with what a case comes to, if it changes anything.
+fn put_after(folder: &Path, before: &BTreeMap<String, Vec<u8>>, now: &BTreeMap<String, Vec<u8>>) {
+    fs::remove_dir_all(folder).ok();
+    for (name, content) in now.iter().filter(|_| before != now) {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().expect("a folder above")).expect("its folders");
+        fs::write(path, content).expect("the file");
+    }
 }
 
 /// Compares a text with a committed file; `UPDATE=1` rewrites the file instead.

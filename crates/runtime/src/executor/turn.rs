@@ -161,6 +161,14 @@ impl Turn {
         self.core.news.notify_one();
     }
 
+    /// Tells the watcher of the turn what others have done to files the model knows, if anything.
+    pub fn report_changed_files(&self) {
+        let files = self.core.toolbox.files.changed_files(&self.core.id);
+        if !files.is_empty() {
+            self.core.post(Event::ChangedFiles { files });
+        }
+    }
+
     /// How many calls have no result out yet, for callers that want to hold back.
     pub fn outstanding(&self) -> usize {
         lock(&self.core.state).board.outstanding()

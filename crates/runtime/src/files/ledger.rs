@@ -5,7 +5,7 @@
 //! no longer has what they stand for ([`Ledger::evict`], [`Ledger::evict_turn`]).
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     io::{self, Read},
     path::{Path, PathBuf},
     sync::Arc,
@@ -173,6 +173,12 @@ impl Ledger {
         }
     }
 
+    /// Takes down that a change by someone else was shown; how much of the file is known stays.
+    pub(super) fn attach(&self, seen: Seen, turn: &Arc<str>) {
+        let whole = lock(&self.files).records.get(&seen.path).is_some_and(|known| known.whole);
+        self.note(Seen { lines: (!whole).then_some((1, 1)), ..seen }, turn);
+    }
+
     /// Takes down what a call has written; `all` says that the model knows the whole of it.
     pub(super) fn wrote(&self, path: &Path, stamp: Stamp, bytes: &[u8], all: bool, turn: &Arc<str>) {
         let partly = !all && lock(&self.files).records.get(path).is_none_or(|known| !known.whole);
@@ -211,9 +217,9 @@ impl Ledger {
         })
     }
 
-    /// The files the model knows, with the stamp it knows them by.
-    pub fn known(&self) -> Vec<(PathBuf, Stamp)> {
-        lock(&self.files).records.iter().map(|(path, record)| (path.clone(), record.stamp)).collect()
+    /// The files the model knows.
+    pub fn known(&self) -> HashSet<PathBuf> {
+        lock(&self.files).records.keys().cloned().collect()
     }
 
     /// What the model knows a file to hold, if that is remembered.

@@ -8,6 +8,7 @@ mod open;
 mod similar;
 mod stamp;
 mod swap;
+mod watch;
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -15,6 +16,7 @@ pub use failure::WriteFailure;
 pub use open::{OpenFailure, open_regular, open_without_links};
 pub use stamp::Stamp;
 pub use swap::Snapshot;
+pub use watch::{ChangedFile, FileChange, ShowDifference};
 
 use crate::{
     place::Located,
@@ -22,8 +24,9 @@ use crate::{
     settings::{self, Sources},
 };
 use history::{Back, History, Plan, Planned};
-use ledger::Ledger;
+use ledger::{Ledger, Seen};
 use swap::{Swap, missing_folders, remove_folders};
+use watch::Watch;
 
 /// Everything about files that the calls of a session share.
 #[derive(Debug, Default)]
@@ -33,6 +36,7 @@ pub struct Files {
     history: Option<History>,
     swap: Swap,
     settings: Option<Sources>,
+    watch: Option<Watch>,
 }
 
 /// A change of one file.
@@ -96,7 +100,22 @@ impl Files {
     pub fn with_history(history: History, settings: Option<Sources>) -> Self {
         let swap = history.drafts().map(Swap::announced_in).unwrap_or_default();
         swap.tidy(|bytes| history.rescue(bytes));
-        Self { ledger: Ledger::default(), history: Some(history), swap, settings }
+        Self { ledger: Ledger::default(), history: Some(history), swap, settings, watch: None }
+    }
+
+    /// Also notices what others do to files the model knows.
+    #[must_use]
+    pub fn watching(mut self, show: ShowDifference) -> Self {
+        self.watch = Some(Watch::new(show));
+        self
+    }
+
+    /// Takes down that the model has seen something.
+    pub(crate) fn note(&self, seen: Seen, turn: &Arc<str>) {
+        if let Some(watch) = &self.watch {
+            watch.add(&seen.path);
+        }
+        self.ledger.note(seen, turn);
     }
 
     /// The turns that changed files.
@@ -126,7 +145,10 @@ impl Files {
         for (change, stamp) in done {
             let path = &change.path().real;
             match (stamp, change.contents().1) {
-                (Some(stamp), Some(bytes)) => self.ledger.wrote(path, stamp, bytes, known, turn),
+                (Some(stamp), Some(bytes)) => {
+                    self.ledger.wrote(path, stamp, bytes, known, turn);
+                    self.watch.iter().for_each(|watch| watch.add(path));
+                }
                 _ => self.ledger.evict([path.as_path()]),
             }
         }

@@ -81,6 +81,13 @@ pub fn unified_bytes(before: &[u8], after: &[u8], max_lines: usize) -> String {
     }
 }
 
+/// The difference for a notice, and whether that is all of it.
+pub fn shown_difference(before: &[u8], after: &[u8], max_lines: usize) -> (String, bool) {
+    let diff = unified_bytes(before, after, max_lines);
+    let whole = !diff.lines().next_back().is_some_and(|line| line.starts_with(['…', '(']));
+    (diff, whole)
+}
+
 /// The structured patch between the bytes of files; none if one of them is not text.
 pub fn hunks_of_bytes(before: &[u8], after: &[u8]) -> Vec<Hunk> {
     match (View::of(before), View::of(after)) {

@@ -36,6 +36,6 @@ pub(crate) mod sniff;
 mod view;
 
 pub use change::{NoMatch, Reason, Replaced, Replacement, replace, rewrite};
-pub use diff::{Hunk, hunks, hunks_of_bytes, unified, unified_bytes};
+pub use diff::{Hunk, hunks, hunks_of_bytes, shown_difference, unified, unified_bytes};
 pub use encode::CannotEncode;
 pub use view::{CannotSplice, NotText, View};
