@@ -101,29 +101,37 @@ pub fn replace(bytes: &[u8], edits: &[Replacement<'_>]) -> Result<Replaced, NoMa
 }
 
 fn replace_in(original: &View<'_>, edits: &[Replacement<'_>]) -> Result<Replaced, NoMatch> {
-    let mut changed: Option<Vec<u8>> = None;
+    let mut done: Option<Applied> = None;
     let (mut count, mut notes) = (0, Vec::new());
     for (edit, replacement) in edits.iter().enumerate() {
-        let applied = match &changed {
+        let applied = match &done {
             None => apply(original, replacement),
-            Some(bytes) => apply(&View::in_form(bytes, original.form), replacement),
+            Some(done) => apply(&View::in_form(&done.bytes, original.form), replacement),
         };
         let applied = applied.map_err(|reason| NoMatch { edit, reason })?;
-        changed = Some(applied.bytes);
         count += applied.count;
-        notes.extend(applied.note);
+        notes.extend(applied.note.clone());
+        done = Some(applied);
     }
-    let bytes = changed.unwrap_or_else(|| original.bytes.to_vec());
-    let after = View::in_form(&bytes, original.form);
-    let diff = LineDiff::of(original.text(), after.text());
-    let (hunks, lines) = (diff.patch(), diff.changed());
-    Ok(Replaced { hunks, lines, bytes, count, notes })
+    let (bytes, text) = done.map_or_else(
+        || (original.bytes.to_vec(), original.text().to_owned()),
+        |done| (done.bytes, done.text),
+    );
+    let diff = LineDiff::of(original.text(), &text);
+    Ok(Replaced { hunks: diff.patch(), lines: diff.changed(), bytes, count, notes })
 }
 
 struct Applied {
     bytes: Vec<u8>,
+    text: String,
     count: usize,
     note: Option<String>,
+}
+
+impl Applied {
+    fn to(view: &View<'_>, splices: &[(Range<usize>, &str)], count: usize) -> Result<Self, Reason> {
+        Ok(Self { bytes: view.splice(splices)?, text: view.text_with(splices), count, note: None })
+    }
 }
 
 fn apply(view: &View<'_>, replacement: &Replacement<'_>) -> Result<Applied, Reason> {
@@ -148,7 +156,7 @@ fn apply(view: &View<'_>, replacement: &Replacement<'_>) -> Result<Applied, Reas
         .iter()
         .flat_map(|at| changes.iter().map(move |(range, new)| (at + range.start..at + range.end, *new)))
         .collect();
-    Ok(Applied { bytes: view.splice(&splices)?, count: places.len(), note: None })
+    Applied::to(view, &splices, places.len())
 }
 
 /// Where `old` is in the text. Two that overlap are one place to replace, but not one that is clear.
@@ -198,7 +206,7 @@ fn apply_folded(view: &View<'_>, old: &str, new: &str, all: bool) -> Result<Appl
          keeps its own wherever nothing changed",
         lines_in_words(&lines, places.len())
     );
-    Ok(Applied { bytes: view.splice(&splices)?, count: places.len(), note: Some(note) })
+    Ok(Applied { note: Some(note), ..Applied::to(view, &splices, places.len())? })
 }
 
 /// `line 3`, or `lines 3, 5, 9 and 12 more`.

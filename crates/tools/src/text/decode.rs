@@ -22,11 +22,16 @@ impl TextForm {
     }
 
     fn newline(self) -> &'static [u8] {
-        // In every other encoding the byte 0x0A is a line feed and never a part of another character.
+        self.break_units()[0]
+    }
+
+    /// The line feed and the carriage return in bytes.
+    pub(crate) fn break_units(self) -> [&'static [u8]; 2] {
+        // In every other encoding these bytes are never a part of another character.
         match self.encoding {
-            encoding if encoding == UTF_16LE => &[b'\n', 0],
-            encoding if encoding == UTF_16BE => &[0, b'\n'],
-            _ => b"\n",
+            encoding if encoding == UTF_16LE => [b"\n\0", b"\r\0"],
+            encoding if encoding == UTF_16BE => [b"\0\n", b"\0\r"],
+            _ => [b"\n", b"\r"],
         }
     }
 

@@ -19,17 +19,6 @@ pub struct CannotEncode {
     pub encoding: &'static str,
 }
 
-impl TextForm {
-    /// The line feed and the carriage return in bytes.
-    pub(super) fn break_units(self) -> [&'static [u8]; 2] {
-        match self.encoding {
-            encoding if encoding == UTF_16LE => [b"\n\0", b"\r\0"],
-            encoding if encoding == UTF_16BE => [b"\0\n", b"\0\r"],
-            _ => [b"\n", b"\r"],
-        }
-    }
-}
-
 /// Appends text in the form of the file.
 pub(super) fn push(form: TextForm, text: &str, out: &mut Vec<u8>) -> Result<(), CannotEncode> {
     if form.encoding == UTF_8 {

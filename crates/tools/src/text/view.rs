@@ -150,7 +150,7 @@ impl<'a> View<'a> {
 
     /// The line of the first bytes in the range that are no characters.
     fn gap_in(&self, range: &Range<usize>) -> Option<usize> {
-        if !self.has_gaps {
+        if !self.has_gaps || range.is_empty() {
             return None;
         }
         let first = self.pieces.partition_point(|piece| piece.text <= range.start).saturating_sub(1);
@@ -162,23 +162,25 @@ impl<'a> View<'a> {
     /// Beside bytes that are no characters a change can give them a meaning: an orphaned lead byte takes the
     /// next letter for its own. Only looking at the result tells.
     pub(super) fn confirm(&self, edits: &[(Range<usize>, &str)], out: &[u8]) -> Result<(), CannotSplice> {
-        if !self.has_gaps || self.reads_as_meant(edits, out) {
+        if !self.has_gaps || View::in_form(out, self.form).text() == self.text_with(edits) {
             return Ok(());
         }
         let line = self.line_of(edits.first().map_or(0, |(range, _)| range.start));
         Err(CannotSplice::Undecodable { line, encoding: self.encoding() })
     }
 
-    fn reads_as_meant(&self, edits: &[(Range<usize>, &str)], out: &[u8]) -> bool {
-        let mut meant = String::with_capacity(self.text.len());
+    /// The text after the edits, which is quicker than decoding their result.
+    pub(super) fn text_with(&self, edits: &[(Range<usize>, &str)]) -> String {
+        let more: usize = edits.iter().map(|(_, new)| new.len()).sum();
+        let mut text = String::with_capacity(self.text.len() + more);
         let mut done = 0;
         for (range, new) in edits {
-            meant.push_str(&self.text[done..range.start]);
-            meant.push_str(&normalised(new));
+            text.push_str(&self.text[done..range.start]);
+            text.push_str(&normalised(new));
             done = range.end;
         }
-        meant.push_str(&self.text[done..]);
-        View::in_form(out, self.form).text() == meant
+        text.push_str(&self.text[done..]);
+        text
     }
 
     /// Puts the result together; every new line break is `ending` where one is given.
@@ -252,7 +254,7 @@ impl<'a> Endings<'_, 'a> {
             self.next = offset + 1;
             self.last = Some(self.view.ending_at(offset));
         }
-        *self.last.get_or_insert_with(|| {
+        self.last.get_or_insert_with(|| {
             let before = memrchr(b'\n', &text[..self.place.start]);
             let near = before.or_else(|| Some(self.place.end + memchr(b'\n', &text[self.place.end..])?));
             near.map_or(self.view.form.break_units()[0], |offset| self.view.ending_at(offset))
@@ -316,13 +318,13 @@ impl Builder {
         loop {
             let found = memchr(b'\r', text.as_bytes());
             let line = &text[..found.unwrap_or(text.len())];
-            if !line.is_empty() {
+            if !text.is_empty() {
                 self.open(file, (1, 1), false);
                 self.text.push_str(line);
-                self.end = file + line.len();
+                self.end = file + line.len() + usize::from(found.is_some());
             }
             let Some(found) = found else { return };
-            self.push('\r', file + found, 1);
+            self.text.push('\n');
             let rest = &text[found + 1..];
             let skipped = usize::from(rest.starts_with('\n'));
             self.after_return = rest.is_empty();

@@ -58,6 +58,7 @@ fn legacy_characters_keep_their_width(#[case] label: &str, #[case] text: &str) {
 #[case::two_line_ends_stay_two(b"a\rb\nc", 2..3, "", b"a\r\n\nc")]
 #[case::behind_the_mark(b"\xEF\xBB\xBFa", 0..0, "x\n", b"\xEF\xBB\xBFx\na")]
 #[case::beside_damage(b"ab\xFFcd \xC3\xA4\xC3\xB6", 5..6, "C", b"ab\xFFCd \xC3\xA4\xC3\xB6")]
+#[case::between_damage(b"\xC3\xA4\xC3\xB6\xC3\xBC\xFF\xFF", 9..9, "C", b"\xC3\xA4\xC3\xB6\xC3\xBC\xFFC\xFF")]
 #[case::wide(b"\xFF\xFEa\0\r\0\n\0b\0", 2..3, "\u{1F600}\n", b"\xFF\xFEa\0\r\0\n\0\x3D\xD8\0\xDE\r\0\n\0")]
 fn spliced(
     #[case] bytes: &[u8],
