@@ -271,7 +271,8 @@ fn context(line: &str) -> Option<String> {
     let named = line.strip_prefix("@@")?;
     let named = named.strip_prefix(' ').unwrap_or(named).trim_end();
     let named = named.strip_suffix("@@").map_or(named, str::trim_end);
-    (!named.is_empty() && !(named.starts_with('-') && named.contains(" +"))).then(|| named.to_owned())
+    let is_numbers = named.starts_with('-') && named.contains(" +");
+    (!named.is_empty() && !is_numbers).then(|| named.to_owned())
 }
 
 fn shown(line: &str) -> String {

@@ -7,8 +7,10 @@ use memchr::memmem;
 use super::envelope::{Hunk, HunkLine};
 use crate::text::{CannotSplice, NotText, View};
 
-/// How lines may differ from what a hunk says, the strictest first, and how a looser match is told.
-const LEVELS: [(fn(&str) -> &str, &str); 3] = [
+/// What of a line is compared, and what to say when that is not the whole.
+type Level = (fn(&str) -> &str, &'static str);
+/// How lines may differ from what a hunk says, the strictest first.
+const LEVELS: [Level; 3] = [
     (|line| line, ""),
     (str::trim_end, "white space at the ends of lines is ignored"),
     (str::trim, "indentation and white space at the ends of lines are ignored"),

@@ -208,10 +208,10 @@ fn envelope(lines: &[String]) -> Vec<Hunk> {
     let near =
         |at: usize| (at.saturating_sub(3)..lines.len().min(at + 4)).any(|near| !lines[near].starts_with(' '));
     let mut body = String::new();
-    for at in 0..lines.len() {
+    for (at, line) in lines.iter().enumerate() {
         if near(at) {
             body += if at == 0 || !near(at - 1) { "@@\n" } else { "" };
-            body += &format!("{}\n", lines[at]);
+            body += &format!("{line}\n");
         }
     }
     hunks_of(body.trim_end_matches('\n'))
