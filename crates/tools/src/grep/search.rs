@@ -71,11 +71,12 @@ pub struct LeftOut {
     pub failure: Option<String>,
 }
 
-/// What became of one file.
+/// What became of one file. Most have nothing to show, so names are only made where they are needed.
 enum Outcome {
-    Lines(Piece),
+    Nothing,
+    Lines(String, Piece),
     Denied,
-    Asked,
+    Asked(String),
     Binary,
     Failed(String),
 }
@@ -83,7 +84,7 @@ enum Outcome {
 struct State {
     /// The file whose turn it is.
     next: usize,
-    waiting: BTreeMap<usize, (String, Outcome)>,
+    waiting: BTreeMap<usize, Outcome>,
     page: Page,
     left_out: LeftOut,
 }
@@ -147,15 +148,11 @@ impl Engine<'_> {
         // Each thread has its own, or they would wait for each other's scratch space.
         let matcher = self.task.query.matcher.clone();
         while let Some((number, file)) = self.next_file() {
-            let (shown, outcome) = match file {
-                Ok(path) => {
-                    let shown = self.task.root.shown(&path);
-                    let outcome = self.look_into(&mut searcher, &matcher, number, (&path, &shown));
-                    (shown, outcome)
-                }
-                Err(error) => (String::new(), Outcome::Failed(error)),
+            let outcome = match file {
+                Ok(path) => self.look_into(&mut searcher, &matcher, number, &path),
+                Err(error) => Outcome::Failed(error),
             };
-            self.hand_in(number, shown, outcome);
+            self.hand_in(number, outcome);
         }
     }
 
@@ -173,24 +170,27 @@ impl Engine<'_> {
         searcher: &mut Searcher,
         matcher: &RegexMatcher,
         number: usize,
-        (path, shown): (&Path, &str),
+        path: &Path,
     ) -> Outcome {
+        let shown = || self.task.root.shown(path);
         match (self.task.judge)(path) {
             Behavior::Allow => {}
-            Behavior::Ask => return Outcome::Asked,
+            Behavior::Ask => return Outcome::Asked(shown()),
             Behavior::Deny => return Outcome::Denied,
         }
         let file = match walk::open(path) {
             Ok(file) => file,
-            Err(error) => return Outcome::Failed(format!("{shown}: {error}")),
+            Err(error) => return Outcome::Failed(format!("{}: {error}", shown())),
         };
-        let mut lines = Lines::new(self, matcher, number, shown);
+        let mut lines = Lines::new(self, matcher, number, path);
         let searched = searcher.search_reader(matcher, Watched { file, engine: self }, &mut lines);
         match searched {
             _ if lines.binary => Outcome::Binary,
-            Ok(()) => Outcome::Lines(lines.into_piece()),
-            Err(_) if self.is_over() => Outcome::Lines(Piece::default()),
-            Err(error) => Outcome::Failed(format!("{shown}: {error}")),
+            Ok(()) => {
+                lines.into_piece().map_or(Outcome::Nothing, |(shown, piece)| Outcome::Lines(shown, piece))
+            }
+            Err(_) if self.is_over() => Outcome::Nothing,
+            Err(error) => Outcome::Failed(format!("{}: {error}", shown())),
         }
     }
 
@@ -208,18 +208,19 @@ impl Engine<'_> {
         !state.page.full
     }
 
-    fn hand_in(&self, number: usize, shown: String, outcome: Outcome) {
+    fn hand_in(&self, number: usize, outcome: Outcome) {
         let mut guard = self.lock();
         let state = &mut *guard;
-        state.waiting.insert(number, (shown, outcome));
+        state.waiting.insert(number, outcome);
         while !self.is_over()
-            && let Some((shown, outcome)) = state.waiting.remove(&state.next)
+            && let Some(outcome) = state.waiting.remove(&state.next)
         {
             state.next += 1;
             match outcome {
-                Outcome::Lines(piece) => state.page.take(&shown, &piece),
+                Outcome::Nothing => {}
+                Outcome::Lines(shown, piece) => state.page.take(&shown, &piece),
                 Outcome::Denied => state.left_out.denied += 1,
-                Outcome::Asked => state.left_out.asked.push(shown),
+                Outcome::Asked(shown) => state.left_out.asked.push(shown),
                 Outcome::Binary => state.left_out.binary = self.task.walk.is_none(),
                 Outcome::Failed(error) => {
                     state.left_out.failed += 1;
@@ -268,8 +269,8 @@ impl Engine<'_> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn query(&self) -> &Query {
-        self.task.query
+    pub(super) fn task(&self) -> &Task<'_> {
+        self.task
     }
 }
 

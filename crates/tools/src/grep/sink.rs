@@ -1,6 +1,6 @@
 //! What the searcher reports about one file, turned into lines of results.
 
-use std::{fmt::Write as _, io, ops::Range};
+use std::{fmt::Write as _, io, ops::Range, path::Path};
 
 use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
@@ -21,7 +21,9 @@ pub(super) struct Lines<'a> {
     matcher: &'a RegexMatcher,
     /// The file's place in the order.
     number: usize,
-    shown: &'a str,
+    path: &'a Path,
+    /// The path as it is shown, once there is something to show.
+    shown: String,
     piece: Piece,
     /// The next line does not follow the one before.
     breaks: bool,
@@ -35,30 +37,41 @@ impl<'a> Lines<'a> {
         engine: &'a Engine<'a>,
         matcher: &'a RegexMatcher,
         number: usize,
-        shown: &'a str,
+        path: &'a Path,
     ) -> Self {
-        let breaks = engine.query().has_context();
-        let piece = Piece::default();
-        Self { engine, matcher, number, shown, piece, breaks, matches: 0, binary: false }
+        let breaks = engine.task().query.has_context();
+        let (shown, piece) = (String::new(), Piece::default());
+        Self { engine, matcher, number, path, shown, piece, breaks, matches: 0, binary: false }
     }
 
-    /// What is to be put on the page when the file has been searched.
-    pub(super) fn into_piece(mut self) -> Piece {
-        let (shown, matches) = (self.shown, self.matches);
-        match self.engine.query().mode {
-            Mode::FilesWithMatches if matches > 0 => self.piece.line(false, 1, |text| text.push_str(shown)),
-            Mode::Count if matches > 0 => self.piece.line(false, matches, |text| {
+    /// What is to be put on the page when the file has been searched, and the file's name.
+    pub(super) fn into_piece(mut self) -> Option<(String, Piece)> {
+        let matches = self.matches;
+        if matches == 0 {
+            return None;
+        }
+        self.name();
+        let Self { shown, mut piece, .. } = self;
+        match self.engine.task().query.mode {
+            Mode::FilesWithMatches => piece.line(false, 1, |text| text.push_str(&shown)),
+            Mode::Count => piece.line(false, matches, |text| {
                 let _ = write!(text, "{shown}:{matches}");
             }),
-            _ => {}
+            Mode::Content => {}
         }
-        self.piece
+        Some((shown, piece))
+    }
+
+    fn name(&mut self) {
+        if self.shown.is_empty() {
+            self.shown = self.engine.task().root.shown(self.path);
+        }
     }
 
     /// Adds one line of the file, its terminator left off.
     fn line(&mut self, sign: char, number: Option<u64>, bytes: &[u8]) {
         let breaks = std::mem::take(&mut self.breaks);
-        let shown = self.shown;
+        let shown = &self.shown;
         self.piece.line(breaks, u64::from(sign == ':'), |text| {
             text.push_str(shown);
             text.push(sign);
@@ -69,9 +82,13 @@ impl<'a> Lines<'a> {
         });
     }
 
+    /// Adds lines of the file. Where only matches are shown, empty ones are not.
     fn lines(&mut self, sign: char, mut number: Option<u64>, bytes: &[u8]) {
+        let all = sign == '-' || !self.engine.task().query.only_matching;
         for line in LineIter::new(b'\n', bytes) {
-            self.line(sign, number, line);
+            if all || line != b"\n" {
+                self.line(sign, number, line);
+            }
             number = number.map(|number| number + 1);
         }
     }
@@ -104,23 +121,19 @@ impl Sink for Lines<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, searcher: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {
-        let query = self.engine.query();
+        let query = self.engine.task().query;
+        self.matches += 1;
         match query.mode {
-            Mode::FilesWithMatches => {
-                self.matches = 1;
-                return Ok(false);
-            }
+            Mode::FilesWithMatches => return Ok(false),
             Mode::Count if searcher.multi_line_with_matcher(self.matcher) => {
                 let mut matches = 0;
                 self.each_match(searcher, found, |_| matches += 1)?;
-                self.matches += matches;
+                // One has been counted.
+                self.matches = self.matches + matches - 1;
                 return Ok(true);
             }
-            Mode::Count => {
-                self.matches += 1;
-                return Ok(true);
-            }
-            Mode::Content => {}
+            Mode::Count => return Ok(true),
+            Mode::Content => self.name(),
         }
         if query.only_matching {
             let mut hits = Vec::new();
@@ -131,17 +144,18 @@ impl Sink for Lines<'_> {
                 let newlines = memchr::memchr_iter(b'\n', before).count() as u64;
                 let number = found.line_number().map(|number| number + newlines);
                 let bytes = found.buffer().get(hit).unwrap_or_default();
-                if bytes.is_empty() { self.line(':', number, bytes) } else { self.lines(':', number, bytes) }
+                self.lines(':', number, bytes);
             }
         } else {
             self.lines(':', found.line_number(), found.bytes());
         }
-        Ok(self.engine.pass_on(self.number, self.shown, &mut self.piece))
+        Ok(self.engine.pass_on(self.number, &self.shown, &mut self.piece))
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, io::Error> {
+        self.name();
         self.lines('-', context.line_number(), context.bytes());
-        Ok(self.engine.pass_on(self.number, self.shown, &mut self.piece))
+        Ok(self.engine.pass_on(self.number, &self.shown, &mut self.piece))
     }
 
     fn context_break(&mut self, _: &Searcher) -> Result<bool, io::Error> {
