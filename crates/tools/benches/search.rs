@@ -37,14 +37,14 @@ fn main() {
     crates.sort_by_key(|folder| fd(folder, "*").lines().count());
     let trees =
         [("small", &crates[crates.len() / 2]), ("medium", &crates[crates.len() - 1]), ("large", &large)];
-    let mut report = Report::new("search");
     for (size, tree) in trees {
+        let mut report = Report::new("search");
         let toolbox = toolbox(tree);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let call = |tool: &str, input: Value| {
             runtime.block_on(run_all(&toolbox, [CallRequest::new("c1", tool, input)])).remove(0)
         };
-        let rounds = if size == "large" { 7 } else { 41 };
+        let rounds = if size == "large" { 5 } else { 21 };
         for (mode, flag) in MODES {
             let input = json!({"pattern": RARE, "output_mode": mode});
             same(&call("Grep", input.clone()), &rg(tree, flag, RARE), size);
@@ -59,6 +59,7 @@ fn main() {
         let name = format!("Glob **/*.rs, {size}");
         report.ratio(&name, rounds, 1.0, || call("Glob", input.clone()), "fdfind", || fd(tree, "**/*.rs"));
     }
+    let mut report = Report::new("search");
     first_page(&mut report, &crates, &large);
     report.print();
 }

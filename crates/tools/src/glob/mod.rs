@@ -189,7 +189,7 @@ impl Target {
         let mut parts: Vec<&str> = input.pattern.split('/').collect();
         let last = parts.pop().unwrap_or_default();
         let wild = |part: &&str| part.contains(['*', '?', '[', ']', '{', '}', '\\']);
-        let fixed = parts.iter().position(|part| wild(&part)).unwrap_or(parts.len());
+        let fixed = parts.iter().position(wild).unwrap_or(parts.len());
         let rest = parts.split_off(fixed);
         let rest: Vec<&str> =
             rest.into_iter().chain([last]).filter(|part| !matches!(*part, "" | ".")).collect();
