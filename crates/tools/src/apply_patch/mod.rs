@@ -4,6 +4,7 @@ pub mod envelope;
 pub mod place;
 
 use std::{
+    collections::HashSet,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -154,7 +155,15 @@ impl Placed {
 /// own lines, so it need not have read them.
 fn apply(files: &Files, turn: &Arc<str>, operations: &[Placed]) -> Result<Output, ToolError> {
     let (mut changes, mut outputs) = (Vec::new(), Vec::new());
+    let mut touched = HashSet::new();
     for placed in operations {
+        for path in std::iter::once(&placed.path).chain(&placed.move_to) {
+            // Two spellings of one file: each change would start from the same old content.
+            if !touched.insert(&path.real) {
+                let words = format!("{} is in the patch twice: put its changes together", path.written.display());
+                return Err(ToolError::new(ErrorCode::InvalidInput, words));
+            }
+        }
         let (made, output) = placed.work_out()?;
         changes.extend(made);
         outputs.push(output);
