@@ -30,7 +30,7 @@ pub(crate) use pieces::Piece;
 /// descriptor it can open no file and no connection.
 const LIMITS: &[(Resource, u64)] = &[
     (Resource::As, 1024 * 1024 * 1024),
-    (Resource::Cpu, 10),
+    (Resource::Cpu, 20),
     (Resource::Core, 0),
     (Resource::Fsize, 0),
     (Resource::Nofile, 3),
