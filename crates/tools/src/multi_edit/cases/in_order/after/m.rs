@@ -1,0 +1,4 @@
+fn main() {
+	let b = 2;
+	println!("{b}");
+}
