@@ -58,6 +58,7 @@ fn main() {
         assert_eq!(found, json!(fd(tree, "**/*.rs").lines().count()), "{size}");
         let name = format!("Glob **/*.rs, {size}");
         report.ratio(&name, rounds, 1.0, || call("Glob", input.clone()), "fdfind", || fd(tree, "**/*.rs"));
+        report.print();
     }
     let mut report = Report::new("search");
     first_page(&mut report, &crates, &large);

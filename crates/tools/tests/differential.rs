@@ -64,7 +64,7 @@ const FLAGS: &[(&str, &str, &[&str])] = &[
     ),
     (r"\w*needle\w*", r#"{"output_mode": "content", "-o": true, "-n": false}"#, &["-N", "-o"]),
     (
-        "x*",
+        "x+",
         r#"{"output_mode": "content", "-o": true, "glob": "LICENSE-MIT"}"#,
         &["-n", "-o", "-g", "LICENSE-MIT"],
     ),
