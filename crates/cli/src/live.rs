@@ -242,7 +242,8 @@ fn changed_file(file: &ChangedFile) -> String {
     match &file.change {
         FileChange::Deleted => format!("{NOTE}someone else deleted {path}{NOTE:#}"),
         FileChange::Modified { diff, .. } => {
-            let diff: String = diff.lines().map(|line| format!("\n  {DIM}{}{DIM:#}", show::safe(line))).collect();
+            let diff: String =
+                diff.lines().map(|line| format!("\n  {DIM}{}{DIM:#}", show::safe(line))).collect();
             format!("{NOTE}someone else changed {path}{NOTE:#}{diff}")
         }
     }

@@ -142,7 +142,8 @@ pub(crate) async fn open(
         ),
         Some(config) => {
             let store = results_store(config, builder.id(), basis.loaded.store.clone());
-            let files = files(config, builder.id(), basis.sources()?).watching(gripper_tools::text::shown_difference);
+            let files =
+                files(config, builder.id(), basis.sources()?).watching(gripper_tools::text::shown_difference);
             builder = builder.results(store).files(files);
             match AuditLog::open(&config.join("audit"), builder.id(), audit::Limits::default()) {
                 Ok(log) => recorder = Some(Arc::new(Recorder::new(log))),

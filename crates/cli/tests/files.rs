@@ -36,6 +36,13 @@ fn undo(workspace: &Workspace, args: &[&str]) -> Ran {
     gripper(workspace).args(["undo"]).args(args).run()
 }
 
+/// The id of the first turn that changed files; what [`Ran`] shows of ids is the same for every run.
+fn first_turn(workspace: &Workspace) -> String {
+    let output = gripper(workspace).args(["undo", "--list", "--json"]).into_command().output().unwrap();
+    let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    listed["turns"].as_array().unwrap().last().unwrap()["turn"].as_str().unwrap().to_owned()
+}
+
 /// Every file below a folder with its content and mode.
 fn tree(folder: &Path) -> BTreeMap<String, (Vec<u8>, u32)> {
     let mut found = BTreeMap::new();
@@ -51,7 +58,8 @@ fn tree(folder: &Path) -> BTreeMap<String, (Vec<u8>, u32)> {
             } else if kind.is_symlink() {
                 found.insert(name, (fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes(), 0));
             } else {
-                found.insert(name, (fs::read(&path).unwrap(), entry.metadata().unwrap().permissions().mode()));
+                found
+                    .insert(name, (fs::read(&path).unwrap(), entry.metadata().unwrap().permissions().mode()));
             }
         }
     }
@@ -77,9 +85,15 @@ fn a_session_of_mixed_edits_is_taken_back_to_the_last_byte() {
         w,
         &[
             ("Read", json!({"file_path": file("crlf.txt")})),
-            ("Edit", json!({"file_path": file("crlf.txt"), "old_string": "two\nthree", "new_string": "2\n3\n4"})),
+            (
+                "Edit",
+                json!({"file_path": file("crlf.txt"), "old_string": "two\nthree", "new_string": "2\n3\n4"}),
+            ),
             ("Read", json!({"file_path": file("wide.txt")})),
-            ("MultiEdit", json!({"file_path": file("wide.txt"), "edits": [{"old_string": "a", "new_string": "ä"}, {"old_string": "b", "new_string": "β"}]})),
+            (
+                "MultiEdit",
+                json!({"file_path": file("wide.txt"), "edits": [{"old_string": "a", "new_string": "ä"}, {"old_string": "b", "new_string": "β"}]}),
+            ),
             ("Read", json!({"file_path": file("link.sh")})),
             ("Write", json!({"file_path": file("link.sh"), "content": "#!/bin/sh\necho 2\n"})),
             ("Write", json!({"file_path": file("made/here/w.txt"), "content": "w"})),
@@ -117,15 +131,18 @@ fn undo_shows_a_conflict_and_leaves_it_alone() {
         assert!(run(w, &[read, edit]).results().iter().all(|result| result["is_error"] == false));
     }
     w.write("a.txt", "1\ntwo\nthree, by hand\n");
-    let list = undo(w, &["--list", "--json"]).json_lines();
-    let first = list[0]["turns"][1]["turn"].as_str().unwrap().to_owned();
+    let first = first_turn(w);
     let dry = undo(w, &["--to", &first, "--dry-run"]);
     assert_eq!(fs::read_to_string(w.path("b.txt")).unwrap(), "1\ntwo\n");
     let ran = undo(w, &["--to", &first]);
     assert_eq!((dry.code, ran.code), (1, 1));
     assert_eq!(dry.stdout.replace("would take back", "took back"), ran.stdout);
     assert!(ran.stdout.contains("conflict   a.txt: someone else has changed it since"), "{}", ran.stdout);
-    assert!(ran.stdout.contains("+three, by hand") && ran.stdout.contains("restored   b.txt"), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("+three, by hand") && ran.stdout.contains("restored   b.txt"),
+        "{}",
+        ran.stdout
+    );
     assert_eq!(fs::read_to_string(w.path("a.txt")).unwrap(), "1\ntwo\nthree, by hand\n");
     assert_eq!(fs::read_to_string(w.path("b.txt")).unwrap(), "one\ntwo\n");
 }
@@ -138,7 +155,8 @@ struct Fed {
 
 impl Fed {
     fn start(workspace: &Workspace) -> Self {
-        let mut command = gripper(workspace).args(["run", "-", "--mode", "acceptEdits", "--json"]).into_command();
+        let mut command =
+            gripper(workspace).args(["run", "-", "--mode", "acceptEdits", "--json"]).into_command();
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -186,7 +204,10 @@ fn changes_by_others_are_told_once_and_known_then() {
     assert!(files[0]["diff"].as_str().unwrap().contains("-two\n+2"), "{told}");
     turn.send("Edit", &json!({ "file_path": file, "old_string": "2", "new_string": "3" }));
     let result = turn.wait_for("result");
-    assert_eq!((&result["is_error"], &result["structured"]["changedByOthers"]), (&json!(false), &json!(false)));
+    assert_eq!(
+        (&result["is_error"], &result["structured"]["changedByOthers"]),
+        (&json!(false), &json!(false))
+    );
     fs::remove_file(&file).unwrap();
     let told = turn.wait_for("changed_files");
     assert_eq!(told["files"][0]["change"], "deleted", "our own edit is nobody else's change: {told}");
@@ -252,11 +273,7 @@ fn kill_9_leaves_the_old_file_or_the_new_one() {
         current = version;
     }
     assert!(killed_midway > 0 || rounds < 20, "no round was killed in the middle");
-    let first = undo(&workspace, &["--list", "--json"]).json_lines()[0]["turns"].as_array().unwrap().last().unwrap()
-        ["turn"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let first = first_turn(&workspace);
     let undone = undo(&workspace, &["--to", &first]);
     assert_eq!(undone.code, 0, "{}", undone.transcript());
     assert_eq!(fs::read_to_string(&file).unwrap(), content(0));
@@ -322,7 +339,11 @@ fn odd_files_get_one_clear_error(#[case] name: &str, #[case] says: &str) {
     ] {
         let ran = gripper(w).args(["tool", tool, &input.to_string(), "--yes", "--add-dir", "/dev"]).run();
         assert_eq!(ran.code, 1, "{tool} {name}: {}", ran.transcript());
-        assert!(ran.stdout.contains(says) || ran.stderr.contains(says), "{tool} {name}: {}", ran.transcript());
+        assert!(
+            ran.stdout.contains(says) || ran.stderr.contains(says),
+            "{tool} {name}: {}",
+            ran.transcript()
+        );
     }
 }
 

@@ -158,8 +158,13 @@ impl Files {
         };
         if whole {
             let content = Content::of(&now.bytes);
-            let seen =
-                Seen { path: path.clone(), stamp: now.stamp, content, lines: None, evidence: Evidence::Attached };
+            let seen = Seen {
+                path: path.clone(),
+                stamp: now.stamp,
+                content,
+                lines: None,
+                evidence: Evidence::Attached,
+            };
             self.ledger.attach(seen, turn);
         } else {
             self.ledger.evict([path.as_path()]);

@@ -160,7 +160,8 @@ fn apply(files: &Files, turn: &Arc<str>, operations: &[Placed]) -> Result<Output
         for path in std::iter::once(&placed.path).chain(&placed.move_to) {
             // Two spellings of one file: each change would start from the same old content.
             if !touched.insert(&path.real) {
-                let words = format!("{} is in the patch twice: put its changes together", path.written.display());
+                let words =
+                    format!("{} is in the patch twice: put its changes together", path.written.display());
                 return Err(ToolError::new(ErrorCode::InvalidInput, words));
             }
         }
