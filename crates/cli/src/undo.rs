@@ -106,7 +106,12 @@ fn list(turns: &[PastTurn], json: bool, root: &Path) -> anyhow::Result<Exit> {
 
 fn tell(turns: &[PastTurn], undone: &[Undone], dry_run: bool, root: &Path) -> anyhow::Result<()> {
     let what = show::count(turns.len(), "turn");
-    let verb = if dry_run { "would take back" } else { "took back" };
+    let done = undone.iter().any(|file| matches!(outcome(file).0, "restored" | "removed"));
+    let verb = match (dry_run, done) {
+        (true, _) => "would take back",
+        (false, true) => "took back",
+        (false, false) => "changed nothing for",
+    };
     let from = turns.last().map(|past| when(past.at)).unwrap_or_default();
     show::line(&format!("{verb} {what} since {from}"))?;
     for file in undone {

@@ -158,21 +158,43 @@ pub fn decide(policy: &Policy, request: &Request<'_>) -> Decision {
     never_ask(policy, with_risks(decision, request))
 }
 
-/// What becomes of a file that a search of the folder `within` comes across. The call itself has been
-/// decided about, so what was asked about the folder is not asked again about what is in it. Names alone are
-/// not asked about.
-pub fn decide_found(policy: &Policy, file: &PathUse, within: &PathUse) -> Behavior {
-    let index = policy.index();
-    if index.list(RuleList::Deny).strikes_path(file).is_some() {
-        return Behavior::Deny;
+/// Judges the files that one call comes upon in a folder which it may read, many of them and quickly.
+///
+/// What was settled about the folder itself is not asked about again inside of it.
+pub struct Sieve {
+    index: Arc<Index>,
+    within: PathUse,
+    /// The folder itself is delicate, and was decided about as such.
+    delicate: bool,
+}
+
+impl Sieve {
+    /// For files below `within`.
+    pub fn new(policy: &Policy, within: PathUse) -> Self {
+        let index = policy.index();
+        let delicate = checks::delicate(&index, &within).is_some();
+        Self { index, within, delicate }
     }
-    if file.names_only {
-        return Behavior::Allow;
+
+    /// Whether any rule could keep a file from being named.
+    pub fn hides_names(&self) -> bool {
+        self.index.list(RuleList::Deny).minds_paths()
     }
-    let rule = |path| index.list(RuleList::Ask).strikes_path(path).map(|(_, rule)| rule);
-    let asked = rule(file).is_some_and(|found| rule(within) != Some(found));
-    let secret = || checks::delicate(&index, file).is_some() && checks::delicate(&index, within).is_none();
-    if asked || secret() { Behavior::Ask } else { Behavior::Allow }
+
+    /// Whether a file may be shown.
+    pub fn judge(&self, file: &PathUse) -> Behavior {
+        if self.hides_names() && self.index.list(RuleList::Deny).strikes_path(file).is_some() {
+            return Behavior::Deny;
+        }
+        if file.names_only {
+            return Behavior::Allow;
+        }
+        let asks = self.index.list(RuleList::Ask);
+        let rule = |path| asks.strikes_path(path).map(|(_, rule)| rule);
+        let asked = asks.minds_paths() && rule(file).is_some_and(|found| rule(&self.within) != Some(found));
+        let secret = || !self.delicate && checks::delicate(&self.index, file).is_some();
+        if asked || secret() { Behavior::Ask } else { Behavior::Allow }
+    }
 }
 
 /// One call and the policy it is judged by.

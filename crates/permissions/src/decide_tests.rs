@@ -1,7 +1,7 @@
 use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 use rstest::rstest;
 
-use super::{Behavior, By, Check, decide, decide_found};
+use super::{Behavior, By, Check, Sieve, decide};
 use crate::{
     CommandPlace, Deceptive, HookOpinion, Mode, Opinion, PathUse, Policy, Request, Rule, RuleList, Source,
     Subject,
@@ -265,10 +265,11 @@ const KINDS: [&str; 17] = [
 fn files_found(#[case] rules: &str, #[case] file: &str, #[case] within: &str, #[case] expected: Behavior) {
     let policy = policy(rules);
     let (file, within) = (PathUse::new(file, file, false), PathUse::new(within, within, false));
-    assert_eq!(decide_found(&policy, &file, &within), expected);
+    let sieve = Sieve::new(&policy, within);
+    assert_eq!(sieve.judge(&file), expected);
     let name = PathUse { names_only: true, ..file };
     let shown = if expected == Behavior::Deny { Behavior::Deny } else { Behavior::Allow };
-    assert_eq!(decide_found(&policy, &name, &within), shown, "its name alone");
+    assert_eq!(sieve.judge(&name), shown, "its name alone");
 }
 
 proptest! {

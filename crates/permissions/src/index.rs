@@ -189,7 +189,7 @@ impl List {
                 return Some((Fit::Yes, rule));
             }
         }
-        let real = (path.real != path.written).then_some(&path.real);
+        let real = (path.real.as_os_str() != path.written.as_os_str()).then_some(&path.real);
         let within =
             |set: &PathSet| std::iter::once(&path.written).chain(real).find_map(|path| set.find(path, true));
         // What may not be read may not be changed either. A listing shows names only, but of the

@@ -36,7 +36,7 @@ pub mod tools;
 pub mod web;
 
 pub use command::{CommandPlace, CommandUse};
-pub use decide::{Behavior, By, Check, Decision, Risk, Suggestion, decide, decide_found};
+pub use decide::{Behavior, By, Check, Decision, Risk, Sieve, Suggestion, decide};
 pub use diagnostic::{Diagnostic, Weight};
 pub use examples::{failing_examples, matching};
 pub use gripper_shell::hidden::visible;

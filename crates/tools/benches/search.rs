@@ -37,7 +37,10 @@ fn main() {
     crates.sort_by_key(|folder| fd(folder, "*").lines().count());
     let trees =
         [("small", &crates[crates.len() / 2]), ("medium", &crates[crates.len() - 1]), ("large", &large)];
-    for (size, tree) in trees {
+    // A word on the command line chooses one of the trees.
+    let chosen = |size: &str| std::env::args().any(|word| word == size);
+    let all_sizes = !["small", "medium", "large"].into_iter().any(chosen);
+    for (size, tree) in trees.into_iter().filter(|(size, _)| all_sizes || chosen(size)) {
         let mut report = Report::new("search");
         let toolbox = toolbox(tree);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

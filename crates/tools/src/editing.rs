@@ -88,7 +88,7 @@ pub(crate) fn check_path(pointer: &'static str, path: &str) -> Vec<Problem> {
 /// What a change of one file touches. Failures show what is in it, so it is read as well.
 pub(crate) fn access(path: &str, place: &Place) -> Access {
     let path = place.locate(Path::new(path));
-    Access::nothing().reads_path(&path).writes_path(&path)
+    Access::nothing().writes_path(&path).reads_path(&path)
 }
 
 impl Target {

@@ -1,9 +1,10 @@
 //! What Grep and Glob share: the walk through folders, what ends it early, and how paths are shown.
 
 use std::{
-    cmp::Reverse,
+    cmp::{Ordering, Reverse},
     ffi::OsStr,
     fs, io,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
     time::{Instant, SystemTime},
@@ -77,6 +78,10 @@ impl Root {
     }
 
     fn written(&self, real: &Path) -> PathBuf {
+        // Comparing paths part by part would cost more than all the rest that is done for a file.
+        if self.at.written.as_os_str() == self.at.real.as_os_str() {
+            return real.to_owned();
+        }
         match real.strip_prefix(&self.at.real) {
             Ok(below) if below.as_os_str().is_empty() => self.at.written.clone(),
             Ok(below) => self.at.written.join(below),
@@ -138,17 +143,61 @@ pub fn newest(
     most: Option<usize>,
     wanted: &(dyn Fn(&DirEntry) -> bool + Sync),
 ) -> Newest {
-    let shared = Collection { limit, most, wanted, found: Mutex::default() };
+    let shared = Collection { limit, most, dated: true, wanted, found: Mutex::default() };
     walk.build_parallel().visit(&mut &shared);
     let mut found = shared.found.into_inner().unwrap_or_else(PoisonError::into_inner);
     keep(&mut found.files, most);
-    found.files.sort_unstable_by(|a, b| order(a).cmp(&order(b)));
+    found.files.sort_by_cached_key(|(changed, path)| (Reverse(*changed), path_key(path)));
     found
+}
+
+/// All files below the root that come after `after`, in the order in which [`sorted`] gives them.
+pub fn rest(walk: &WalkBuilder, limit: &Limit<'_>, after: &Path) -> Newest {
+    let regular = |entry: &DirEntry| entry.file_type().is_some_and(|kind| kind.is_file());
+    let shared = Collection { limit, most: None, dated: false, wanted: &regular, found: Mutex::default() };
+    walk.build_parallel().visit(&mut &shared);
+    let mut found = shared.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let after = path_key(after);
+    let mut keyed: Vec<(Vec<u8>, Dated)> = found
+        .files
+        .into_iter()
+        .map(|file| (path_key(&file.1), file))
+        .filter(|(key, _)| *key > after)
+        .collect();
+    keyed.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    found.files = keyed.into_iter().map(|(_, file)| file).collect();
+    found
+}
+
+/// The files below the root one by one: folder after folder, each by name.
+pub fn sorted(walk: &WalkBuilder) -> impl Iterator<Item = Result<PathBuf, String>> + Send + use<> {
+    let mut walk = walk.clone();
+    walk.sort_by_file_name(|a, b| a.cmp(b));
+    walk.build().filter_map(|entry| match entry {
+        Ok(entry) => entry.file_type().is_some_and(|kind| kind.is_file()).then(|| Ok(entry.into_path())),
+        Err(error) => Some(Err(error.to_string())),
+    })
+}
+
+/// Bytes that compare like the parts of a path one after the other, and much more quickly.
+fn path_key(path: &Path) -> Vec<u8> {
+    path.as_os_str().as_bytes().iter().map(|byte| if *byte == b'/' { 0 } else { *byte }).collect()
+}
+
+fn path_order(a: &Path, b: &Path) -> Ordering {
+    let (a, b) = (a.as_os_str().as_bytes(), b.as_os_str().as_bytes());
+    let rank = |byte: &u8| if *byte == b'/' { 0 } else { *byte };
+    match a.iter().zip(b).find(|(a, b)| a != b) {
+        Some((a, b)) => rank(a).cmp(&rank(b)),
+        None => a.len().cmp(&b.len()),
+    }
 }
 
 struct Collection<'a> {
     limit: &'a Limit<'a>,
     most: Option<usize>,
+    /// Whether it matters when files were changed.
+    dated: bool,
     wanted: &'a (dyn Fn(&DirEntry) -> bool + Sync),
     found: Mutex<Newest>,
 }
@@ -181,7 +230,7 @@ impl ParallelVisitor for Share<'_> {
         }
         if !folder
             && (self.all.wanted)(&entry)
-            && let Some(changed) = changed(&entry)
+            && let Some(changed) = if self.all.dated { changed(&entry) } else { Some(SystemTime::UNIX_EPOCH) }
         {
             self.found.total += 1;
             self.found.files.push((changed, entry.into_path()));
@@ -214,13 +263,9 @@ fn changed(entry: &DirEntry) -> Option<SystemTime> {
 
 fn keep(files: &mut Vec<Dated>, most: Option<usize>) {
     if let Some(most) = most.filter(|most| *most < files.len()) {
-        files.select_nth_unstable_by(most, |a, b| order(a).cmp(&order(b)));
+        files.select_nth_unstable_by(most, |a, b| b.0.cmp(&a.0).then_with(|| path_order(&a.1, &b.1)));
         files.truncate(most);
     }
-}
-
-fn order((changed, path): &Dated) -> (Reverse<SystemTime>, &Path) {
-    (Reverse(*changed), path)
 }
 
 /// What is wrong with the spelling of a path, if one is given.

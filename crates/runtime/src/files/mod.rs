@@ -10,7 +10,7 @@ mod stamp;
 mod swap;
 mod watch;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
 pub use failure::WriteFailure;
 pub use open::{OpenFailure, open_regular, open_without_links};
@@ -211,7 +211,7 @@ impl Files {
     /// Takes turns back as planned, each file for itself.
     pub fn undo(&self, plan: Plan) -> Vec<Undone> {
         let turn: Arc<str> = uuid::Uuid::now_v7().to_string().into();
-        let mut undone = Vec::new();
+        let (mut undone, mut made) = (Vec::new(), BTreeSet::new());
         for step in plan.steps {
             let path = Located { written: step.path.clone(), real: step.path.clone() };
             let change = match &step.back {
@@ -225,17 +225,17 @@ impl Files {
                 _ => None,
             };
             let failure = change.and_then(|change| self.apply(&turn, &[change], false).err());
-            if failure.is_none() {
-                remove_folders(&step.made);
-            }
+            made.extend(step.made);
             undone.push(Undone { path: step.path, back: step.back, failure });
         }
+        // Those that are empty now; the deepest come last.
+        remove_folders(&made.into_iter().collect::<Vec<_>>());
         let stays = |undone: &Undone| {
             undone.failure.is_some()
                 || matches!(undone.back, Back::Conflict { .. } | Back::Lost | Back::Unreadable(_))
         };
-        if let Some(history) = self.history.as_ref().filter(|_| !undone.iter().all(stays)) {
-            // Without this line the turns could be taken back once more, which then changes nothing.
+        if let Some(history) = self.history.as_ref().filter(|_| !undone.iter().any(stays)) {
+            // What is left of turns with conflicts can be taken back once those are settled.
             let _ = history.undoes(&turn, &plan.turns);
         }
         undone

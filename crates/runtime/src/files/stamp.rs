@@ -9,6 +9,7 @@ pub struct Stamp {
     inode: u64,
     size: u64,
     modified: (i64, i64),
+    changed: (i64, i64),
     mode: u32,
     owner: (u32, u32),
     links: u64,
@@ -23,14 +24,21 @@ impl Stamp {
             inode: status.st_ino as u64,
             size: u64::try_from(status.st_size).unwrap_or(0),
             modified: (status.st_mtime as i64, status.st_mtime_nsec as i64),
+            changed: (status.st_ctime as i64, status.st_ctime_nsec as i64),
             mode: status.st_mode as u32,
             owner: (status.st_uid, status.st_gid),
             links: status.st_nlink as u64,
         }
     }
 
-    /// Whether nothing says that the content is another than at the time of `earlier`.
+    /// Whether nothing says that the content is another than at the time of `earlier`. Whoever sets the time
+    /// of a file back cannot set back when its status changed.
     pub fn unchanged_since(&self, earlier: &Stamp) -> bool {
+        self.unwritten_since(earlier) && self.changed == earlier.changed
+    }
+
+    /// The same for a file that has been renamed since, which changes its status.
+    pub(super) fn unwritten_since(&self, earlier: &Stamp) -> bool {
         let content = |stamp: &Stamp| (stamp.device, stamp.inode, stamp.size, stamp.modified);
         content(self) == content(earlier)
     }

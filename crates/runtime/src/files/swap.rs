@@ -98,16 +98,16 @@ impl Swap {
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
                 renameat(&folder.fd, &*draft.name, &folder.fd, name).map_err(|errno| folder.failed(errno))?;
                 draft.is_gone();
-                return folder.settled(draft.stamp);
+                return folder.settled(name, draft.stamp);
             }
             Err(errno) => return Err(folder.failed(errno)),
         }
         // While this takes its time, who was just opening the old file gets as far as to wait for it.
-        folder.settled(draft.stamp)?;
+        let stamp = folder.settled(name, draft.stamp)?;
         let taken = folder.inode(&draft.name)?;
         if taken == inode_of(&file, &folder)? && !lease.as_ref().is_some_and(Lease::is_wanted) {
             draft.discard();
-            return Ok(draft.stamp);
+            return Ok(stamp);
         }
         folder.put_back(&mut draft, name)?;
         Err(WriteFailure::Changed { path: old.path.written.clone() })
@@ -138,7 +138,7 @@ impl Swap {
                 moved => moved.map(|()| draft.is_gone()),
             };
             match moved {
-                Ok(()) => folder.settled(draft.stamp),
+                Ok(()) => folder.settled(name, draft.stamp),
                 Err(Errno::EXIST) => Err(WriteFailure::Exists { path: path.written.clone() }),
                 Err(errno) => Err(folder.failed(errno)),
             }
@@ -386,17 +386,18 @@ impl<'a> Folder<'a> {
         let taken = File::from(taken);
         let free = leased(&taken).is_ok();
         let stamp = Stamp::of(&fstat(&taken).map_err(|errno| self.failed(errno))?);
-        if free && (stamp.inode() != draft.stamp.inode() || stamp.unchanged_since(&draft.stamp)) {
+        if free && (stamp.inode() != draft.stamp.inode() || stamp.unwritten_since(&draft.stamp)) {
             return Ok(());
         }
         draft.is_gone();
         Err(WriteFailure::Displaced { path: self.path.join(&draft.name) })
     }
 
-    /// The new name reaches the disk.
-    fn settled(&self, stamp: Stamp) -> Result<Stamp, WriteFailure> {
+    /// The new name reaches the disk. Gives the stamp of what has it, unless somebody was quicker.
+    fn settled(&self, name: &OsStr, draft: Stamp) -> Result<Stamp, WriteFailure> {
         fsync(&self.fd).map_err(|errno| self.failed(errno))?;
-        Ok(stamp)
+        let now = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).map(|status| Stamp::of(&status));
+        Ok(now.ok().filter(|now| now.unwritten_since(&draft)).unwrap_or(draft))
     }
 }
 

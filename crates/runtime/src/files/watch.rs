@@ -3,11 +3,14 @@
 use std::{
     collections::{HashMap, HashSet},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        mpsc::{Sender, channel},
+    },
     time::{Duration, Instant},
 };
 
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use notify::{RecursiveMode, Watcher};
 use serde::Serialize;
 
 use super::{
@@ -61,16 +64,22 @@ pub enum FileChange {
 /// Watches the folders of files the model knows.
 pub(super) struct Watch {
     show: ShowDifference,
-    dirty: Arc<Mutex<HashMap<PathBuf, Instant>>>,
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
+    /// Folders for the thread that adds them. Adding one waits for the system, and where very much happens
+    /// at once that may be for ever; no call waits with it.
+    wanted: Mutex<Option<Sender<PathBuf>>>,
 }
 
 #[derive(Default)]
 struct State {
-    watcher: Option<RecommendedWatcher>,
-    folders: HashSet<PathBuf>,
-    /// There is no watcher that could be relied on: files are looked at instead.
-    failed: bool,
+    /// Files that something happened to, and when.
+    dirty: HashMap<PathBuf, Instant>,
+    /// Folders that are on their way to the watcher.
+    asked: HashSet<PathBuf>,
+    /// Folders that are watched. Files of other folders are looked at instead.
+    watched: HashSet<PathBuf>,
+    /// Events were lost: all files are looked at once.
+    lost: bool,
 }
 
 impl std::fmt::Debug for Watch {
@@ -81,54 +90,66 @@ impl std::fmt::Debug for Watch {
 
 impl Watch {
     pub(super) fn new(show: ShowDifference) -> Self {
-        Self { show, dirty: Arc::default(), state: Mutex::default() }
+        Self { show, state: Arc::default(), wanted: Mutex::default() }
     }
 
     /// The model knows this file now.
     pub(super) fn add(&self, file: &Path) {
         let Some(folder) = file.parent() else { return };
-        let mut state = lock(&self.state);
-        if state.failed || state.folders.contains(folder) {
-            return;
-        }
-        if state.watcher.is_none() {
-            state.watcher = self.start();
-        }
-        let watched = state
-            .watcher
-            .as_mut()
-            .is_some_and(|watcher| watcher.watch(folder, RecursiveMode::NonRecursive).is_ok());
-        if !watched || state.folders.len() >= MOST_FOLDERS {
-            *state = State { failed: true, ..State::default() };
-            return;
-        }
-        state.folders.insert(folder.to_owned());
-    }
-
-    fn start(&self) -> Option<RecommendedWatcher> {
-        let dirty = self.dirty.clone();
-        let take = move |event: notify::Result<notify::Event>| {
-            if let Ok(event) = event
-                && !event.kind.is_access()
-            {
-                let now = Instant::now();
-                lock(&dirty).extend(event.paths.into_iter().map(|path| (path, now)));
+        {
+            let mut state = lock(&self.state);
+            if state.asked.len() >= MOST_FOLDERS || !state.asked.insert(folder.to_owned()) {
+                return;
             }
-        };
-        notify::recommended_watcher(take).ok()
+        }
+        let mut wanted = lock(&self.wanted);
+        let sender = wanted.get_or_insert_with(|| start(self.state.clone()));
+        // A thread that has ended watches nothing more, so those files are looked at.
+        sender.send(folder.to_owned()).ok();
     }
 
     /// The files that may have changed and have settled since.
     fn settled(&self, known: &HashSet<PathBuf>) -> Vec<PathBuf> {
-        if lock(&self.state).failed {
+        let mut state = lock(&self.state);
+        if std::mem::take(&mut state.lost) {
             return known.iter().cloned().collect();
         }
-        let mut dirty = lock(&self.dirty);
+        let State { dirty, watched, .. } = &mut *state;
         // Other files of the same folders are nobody's business here.
         dirty.retain(|path, _| known.contains(path));
-        let settled = dirty.extract_if(|_, since| since.elapsed() >= DEBOUNCE);
-        settled.map(|(path, _)| path).collect()
+        let settled = dirty.extract_if(|_, since| since.elapsed() >= DEBOUNCE).map(|(path, _)| path);
+        let mut settled: Vec<PathBuf> = settled.collect();
+        let unwatched = |path: &&PathBuf| path.parent().is_none_or(|folder| !watched.contains(folder));
+        settled.extend(known.iter().filter(unwatched).cloned());
+        settled
     }
+}
+
+/// Starts the thread that hands folders to the watcher.
+fn start(state: Arc<Mutex<State>>) -> Sender<PathBuf> {
+    let (sender, folders) = channel::<PathBuf>();
+    std::thread::spawn(move || {
+        let noticed = state.clone();
+        let take = move |event: notify::Result<notify::Event>| {
+            let mut state = lock(&noticed);
+            match event {
+                Ok(event) if event.need_rescan() => state.lost = true,
+                Ok(event) if event.kind.is_access() => {}
+                Ok(event) => {
+                    let now = Instant::now();
+                    state.dirty.extend(event.paths.into_iter().map(|path| (path, now)));
+                }
+                Err(_) => state.lost = true,
+            }
+        };
+        let Ok(mut watcher) = notify::recommended_watcher(take) else { return };
+        for folder in folders {
+            if watcher.watch(&folder, RecursiveMode::NonRecursive).is_ok() {
+                lock(&state).watched.insert(folder);
+            }
+        }
+    });
+    sender
 }
 
 impl Files {

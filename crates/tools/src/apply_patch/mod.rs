@@ -78,7 +78,7 @@ impl Tool for ApplyPatch {
     fn check(&self, input: &Input) -> Vec<Problem> {
         match envelope::parse(&input.input) {
             Err(problem) => {
-                vec![Problem::found("/input", "bad_patch", "a patch", problem.to_string())]
+                vec![Problem::found("/input", "bad_patch", problem.to_string(), "something else there")]
             }
             Ok(operations) => {
                 let paths = operations.iter().flat_map(paths);
@@ -91,7 +91,7 @@ impl Tool for ApplyPatch {
         // A patch that cannot be read was refused before; unknown is never less careful.
         let Ok(operations) = envelope::parse(&input.input) else { return Access::unknown() };
         let located = operations.iter().flat_map(paths).map(|path| place.locate(Path::new(path)));
-        located.fold(Access::nothing(), |access, path| access.reads_path(&path).writes_path(&path))
+        located.fold(Access::nothing(), |access, path| access.writes_path(&path).reads_path(&path))
     }
 
     fn summary(&self, input: &Input) -> String {
@@ -185,6 +185,7 @@ impl Placed {
                 Ok((vec![change], self.output("create", text::hunks("", content), Vec::new())))
             }
             Operation::Delete { .. } => {
+                self.must_be_no_link()?;
                 let old = self.old()?;
                 let patch = text::hunks_of_bytes(&old.bytes, b"");
                 Ok((vec![Change::Remove { old }], self.output("delete", patch, Vec::new())))
@@ -205,12 +206,29 @@ impl Placed {
         let changes = match &self.move_to {
             None => vec![Change::Replace { old, bytes: applied.bytes }],
             Some(to) => {
+                self.must_be_no_link()?;
                 let mode = Some(old.stamp.permissions());
                 let create = Change::Create { path: to.clone(), bytes: applied.bytes, mode };
                 vec![create, Change::Remove { old }]
             }
         };
         Ok((changes, output))
+    }
+
+    /// Removing what a link leads to would leave the link, which is hardly what anybody means.
+    fn must_be_no_link(&self) -> Result<(), ToolError> {
+        let path = self.path.written.display();
+        match std::fs::read_link(&self.path.written) {
+            Err(_) => Ok(()),
+            Ok(target) => {
+                let words = format!(
+                    "{path} is a symbolic link to {}; no file was changed: name the file itself, or change the link \
+                     with a command",
+                    target.display()
+                );
+                Err(ToolError::new(ErrorCode::Unsupported, words))
+            }
+        }
     }
 
     fn old(&self) -> Result<Snapshot, ToolError> {

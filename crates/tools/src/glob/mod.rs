@@ -11,7 +11,7 @@ use std::{
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use gripper_runtime::{
     Access, Block, Call, ErrorCode, Facts, Place, Tool, ToolError,
-    permissions::{Behavior, PathUse, Policy, decide_found},
+    permissions::{Behavior, PathUse, Policy, Sieve},
     schema::Problem,
     tool::{Background, Done, Kind, ResultBound},
 };
@@ -240,17 +240,18 @@ impl Search {
         walk.max_depth(self.depth);
         let real = &self.root.at.real;
         let skipped = real.as_os_str().len() + usize::from(real.parent().is_some());
-        let within = PathUse { names_only: true, ..self.root.path_use(real) };
+        let sieve = Sieve::new(policy, PathUse { names_only: true, ..self.root.path_use(real) });
         let wanted = |entry: &DirEntry| {
             let below = entry.path().as_os_str().as_bytes().get(skipped..).unwrap_or_default();
-            self.set.is_match(Path::new(OsStr::from_bytes(below))) && {
-                let mut file = PathUse { names_only: true, ..self.root.path_use(entry.path()) };
-                // What a link leads to is not shown if it may not be read itself.
-                if entry.path_is_symlink() {
-                    file.real = entry.path().canonicalize().unwrap_or(file.real);
-                }
-                decide_found(policy, &file, &within) != Behavior::Deny
-            }
+            self.set.is_match(Path::new(OsStr::from_bytes(below)))
+                && (!sieve.hides_names() || {
+                    let mut file = PathUse { names_only: true, ..self.root.path_use(entry.path()) };
+                    // What a link leads to is not shown if it may not be read itself.
+                    if entry.path_is_symlink() {
+                        file.real = entry.path().canonicalize().unwrap_or(file.real);
+                    }
+                    sieve.judge(&file) != Behavior::Deny
+                })
         };
         walk::newest(&walk, limit, Some(self.settings.most), &wanted)
     }

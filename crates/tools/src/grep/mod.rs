@@ -12,7 +12,7 @@ use std::{
 
 use gripper_runtime::{
     Access, Block, Call, ErrorCode, Facts, Place, Tool, ToolError,
-    permissions::{Behavior, decide_found},
+    permissions::{Behavior, Sieve},
     schema::Problem,
     tool::{Background, Done, Kind, ResultBound},
 };
@@ -181,10 +181,10 @@ impl Tool for Grep {
         let mode = query.mode;
         let searched = root.clone();
         let work = move || {
-            let within = searched.path_use(&searched.at.real);
+            let sieve = Sieve::new(&policy, searched.path_use(&searched.at.real));
             // A file that is searched itself is what the call was decided about.
             let judge = |file: &Path| match walk {
-                Some(_) => decide_found(&policy, &searched.path_use(file), &within),
+                Some(_) => sieve.judge(&searched.path_use(file)),
                 None => Behavior::Allow,
             };
             let limit = Limit { cancelled: &|| cancel.is_cancelled(), deadline };

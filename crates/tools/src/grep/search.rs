@@ -28,6 +28,8 @@ use crate::walk::{self, Halt, Limit, Root};
 const WINDOW: usize = 256;
 /// With more bytes than this a file waits for its turn, so that results in hand stay few.
 const IN_HAND: usize = 64 * 1024;
+/// Files that are searched as the walk comes to them, before all the others are looked for at once.
+const STREAMED: usize = 500;
 /// How often who waits looks whether the search goes on.
 const PATIENCE: Duration = Duration::from_millis(50);
 
@@ -89,11 +91,35 @@ struct State {
     left_out: LeftOut,
 }
 
-type Files = Box<dyn Iterator<Item = Result<PathBuf, String>> + Send>;
+type Files<'t> = Box<dyn Iterator<Item = Result<PathBuf, String>> + Send + 't>;
+
+/// Files by path: the first of them as a walk comes to them, so that a page which they fill costs no more in a
+/// larger tree; the rest from all threads at once, which is quicker when the whole tree is searched.
+struct Streamed<'t, I> {
+    walk: &'t WalkBuilder,
+    limit: &'t Limit<'t>,
+    first: I,
+    last: Option<PathBuf>,
+    rest: Option<std::vec::IntoIter<walk::Dated>>,
+}
+
+impl<I: Iterator<Item = Result<PathBuf, String>>> Iterator for Streamed<'_, I> {
+    type Item = Result<PathBuf, String>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(next) = self.first.next() {
+            self.last = next.as_ref().ok().cloned().or(self.last.take());
+            return Some(next);
+        }
+        let last = self.last.as_ref()?;
+        let rest = self.rest.get_or_insert_with(|| walk::rest(self.walk, self.limit, last).files.into_iter());
+        rest.next().map(|(_, path)| Ok(path))
+    }
+}
 
 pub(super) struct Engine<'a> {
     task: &'a Task<'a>,
-    files: Mutex<std::iter::Enumerate<Files>>,
+    files: Mutex<std::iter::Enumerate<Files<'a>>>,
     state: Mutex<State>,
     /// Someone's turn came, or the search is over.
     moved: Condvar,
@@ -121,7 +147,7 @@ pub(super) fn search(task: &Task<'_>, wanted: Wanted) -> Found {
 }
 
 /// The files in the order of results: by path, or the newest first where only names are wanted.
-fn files(task: &Task<'_>, over: &OnceLock<Option<Halt>>, left_out: &mut LeftOut) -> Files {
+fn files<'t>(task: &'t Task<'_>, over: &OnceLock<Option<Halt>>, left_out: &mut LeftOut) -> Files<'t> {
     let Some(walk) = task.walk else {
         return Box::new(std::iter::once(Ok(task.root.at.real.clone())));
     };
@@ -134,12 +160,13 @@ fn files(task: &Task<'_>, over: &OnceLock<Option<Halt>>, left_out: &mut LeftOut)
         left_out.failed = found.unreadable;
         return Box::new(found.files.into_iter().map(|(_, path)| Ok(path)));
     }
-    let mut walk = walk.clone();
-    walk.sort_by_file_name(|a, b| a.cmp(b));
-    Box::new(walk.build().filter_map(|entry| match entry {
-        Ok(entry) => entry.file_type().is_some_and(|kind| kind.is_file()).then(|| Ok(entry.into_path())),
-        Err(error) => Some(Err(error.to_string())),
-    }))
+    Box::new(Streamed {
+        walk,
+        limit: task.limit,
+        first: walk::sorted(walk).take(STREAMED),
+        last: None,
+        rest: None,
+    })
 }
 
 impl Engine<'_> {
@@ -275,12 +302,12 @@ impl Engine<'_> {
 }
 
 /// A file that seems broken off once the search is over, so that no file, however large, goes on being read.
-struct Watched<'a> {
+struct Watched<'a, 't> {
     file: File,
-    engine: &'a Engine<'a>,
+    engine: &'a Engine<'t>,
 }
 
-impl Read for Watched<'_> {
+impl Read for Watched<'_, '_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.engine.is_over() {
             return Err(io::Error::other("the search is over"));

@@ -16,8 +16,8 @@ const CUT: &str = " [cut]";
 const LOOK_AHEAD: usize = 128;
 
 /// The results of one file.
-pub(super) struct Lines<'a> {
-    engine: &'a Engine<'a>,
+pub(super) struct Lines<'a, 't> {
+    engine: &'a Engine<'t>,
     matcher: &'a RegexMatcher,
     /// The file's place in the order.
     number: usize,
@@ -32,9 +32,9 @@ pub(super) struct Lines<'a> {
     pub(super) binary: bool,
 }
 
-impl<'a> Lines<'a> {
+impl<'a, 't> Lines<'a, 't> {
     pub(super) fn new(
-        engine: &'a Engine<'a>,
+        engine: &'a Engine<'t>,
         matcher: &'a RegexMatcher,
         number: usize,
         path: &'a Path,
@@ -117,7 +117,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-impl Sink for Lines<'_> {
+impl Sink for Lines<'_, '_> {
     type Error = io::Error;
 
     fn matched(&mut self, searcher: &Searcher, found: &SinkMatch<'_>) -> Result<bool, io::Error> {

@@ -1,6 +1,7 @@
 //! A page together with what the model knows of the file then.
 
 use std::{
+    borrow::Cow,
     fs::File,
     io::{Read, Seek},
 };
@@ -13,6 +14,8 @@ use gripper_runtime::{
         open_regular,
     },
 };
+
+use memchr::memchr;
 
 use super::page::{Limits, Page, ReadFailure, Wanted, page_in};
 
@@ -48,7 +51,8 @@ pub(super) fn show(
     let mut start = Vec::with_capacity(usize::try_from(stamp.size()).unwrap_or(0).min(KEPT_BYTES) + 1);
     file.by_ref().take(KEPT_BYTES as u64 + 1).read_to_end(&mut start).map_err(failed)?;
     let whole = start.len() <= KEPT_BYTES;
-    let mut reader = start.as_slice().chain(&mut file);
+    let lines = if whole { with_line_feeds(&start) } else { Cow::Borrowed(start.as_slice()) };
+    let mut reader = lines.chain(&mut file);
     let page = page_in(&mut reader, stamp.size(), path, wanted, &limits, stop)?;
     let content = match whole {
         true => Content::Whole(start.into()),
@@ -65,6 +69,14 @@ pub(super) fn show(
         evidence: Evidence::Read,
     };
     Ok(Shown::Page(page, Box::new(seen)))
+}
+
+/// Content whose lines all end with a carriage return alone, shown as lines.
+fn with_line_feeds(content: &[u8]) -> Cow<'_, [u8]> {
+    if memchr(b'\n', content).is_some() || memchr(b'\r', content).is_none() || memchr(0, content).is_some() {
+        return Cow::Borrowed(content);
+    }
+    Cow::Owned(content.iter().map(|byte| if *byte == b'\r' { b'\n' } else { *byte }).collect())
 }
 
 fn hashed(file: &mut File, size: u64) -> std::io::Result<Content> {

@@ -81,6 +81,8 @@ enum Output {
 
 pub(super) fn parse(bytes: &[u8]) -> Result<Parsed, Refusal> {
     let damaged = |what: &str| Refusal::new(Why::Damaged, format!("{what}; {RAW}"));
+    // Some editors put a byte order mark at the start of a file.
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let whole: Value = serde_json::from_slice(bytes)
         .map_err(|error| damaged(&format!("it is not proper JSON ({error})")))?;
     // Older formats keep their cells elsewhere, so the number is looked at before the form.

@@ -1,7 +1,7 @@
 //! Taking back what calls have changed, and nothing else.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     path::{Path, PathBuf},
 };
 
@@ -91,7 +91,7 @@ impl History {
     /// The turns that changed files of this project, the newest first.
     pub fn turns(&self) -> Vec<PastTurn> {
         let mut turns: Vec<PastTurn> = Vec::new();
-        let mut undone: HashSet<String> = HashSet::new();
+        let mut taken_back: HashMap<String, Vec<String>> = HashMap::new();
         for journal in journals(&self.folder) {
             let lines = lines_of(&journal).unwrap_or_default();
             let Some(Line::Session { id, root }) = lines.first().cloned() else { continue };
@@ -101,21 +101,20 @@ impl History {
             for line in lines {
                 match line {
                     Line::Change(entry) => add(&mut turns, &id, entry),
-                    Line::Undoes { turn, turns: taken_back } => {
-                        turns
-                            .iter_mut()
-                            .filter(|past| past.turn == turn)
-                            .for_each(|past| past.is_undo = true);
-                        undone.extend(taken_back);
-                    }
+                    Line::Undoes { turn, turns } => taken_back.entry(turn).or_default().extend(turns),
                     Line::Session { .. } => {}
                 }
             }
         }
+        turns.sort_by(|a, b| (b.at, &b.turn).cmp(&(a.at, &a.turn)));
+        // An undo that was itself taken back has taken nothing back.
+        let mut undone: HashSet<String> = HashSet::new();
         for past in &mut turns {
             past.undone = undone.contains(&past.turn);
+            let targets = taken_back.remove(&past.turn);
+            past.is_undo = targets.is_some();
+            undone.extend(targets.into_iter().flatten().filter(|_| !past.undone));
         }
-        turns.sort_by(|a, b| (b.at, &b.turn).cmp(&(a.at, &a.turn)));
         turns
     }
 
@@ -128,6 +127,8 @@ impl History {
         for entry in turns.iter().rev().flat_map(|past| &past.entries) {
             entries.entry(entry.path.path()).or_default().push(entry);
         }
+        // Sessions may have worked on one file in turn.
+        entries.values_mut().for_each(|entries| entries.sort_by_key(|entry| entry.at));
         let steps = entries.into_iter().map(|(path, entries)| self.step(path, &entries)).collect();
         Ok(Plan { turns, steps })
     }
