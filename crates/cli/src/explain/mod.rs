@@ -70,13 +70,23 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<Exit
     let place = Place { cwd: cwd.clone() };
     let real = |path: &str| place.locate(Path::new(path)).real;
     let home = policy.home.to_string_lossy();
-    // A tool that is there says itself what a call would touch; others are known by name only.
+    // A tool that is there says itself what a call would touch; others, and calls that only name their
+    // subject, are known by the rule language alone.
+    let mut unfit = None;
     if let Some(tool) = session::registry()?.get(&args.tool) {
-        return preview(tool, input, &place, |request| tell(&policy, request, args.json))
-            .map_err(|error| UsageError(error.to_string()))?;
+        match preview(tool, input.clone(), &place, |request| tell(&policy, request, args.json)) {
+            Ok(told) => return told,
+            Err(error) if tools::known(&args.tool).is_none() => {
+                return Err(UsageError(error.to_string()).into());
+            }
+            Err(error) => unfit = Some(UsageError(error.to_string())),
+        }
     }
     let place = CommandPlace { cwd: &cwd.to_string_lossy(), home: &home, real: &real };
     let request = Request::from_input(&args.tool, &input, &policy, place).ok_or_else(|| {
+        if let Some(unfit) = unfit {
+            return unfit;
+        }
         let wanted = tools::known(&args.tool).map_or("", |known| known.input.as_str());
         UsageError(format!("{} needs \"{wanted}\" in its input, as a text", args.tool))
     })?;

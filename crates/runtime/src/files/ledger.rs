@@ -101,9 +101,12 @@ pub struct Seen {
 struct Record {
     stamp: Stamp,
     content: Content,
-    /// Stretches of lines that were shown since the content last changed, apart and in order. Empty for
-    /// what the model wrote itself.
+    /// Stretches of lines that earlier turns have shown since the content last changed. Empty for what the
+    /// model wrote itself.
     shown: Vec<(u64, u64)>,
+    /// Those that this turn has shown. Calls of one turn run side by side, and what they return must not
+    /// depend on who was quicker.
+    fresh: Vec<(u64, u64)>,
     /// The model has had all of it before its eyes.
     whole: bool,
     evidence: Evidence,
@@ -151,15 +154,25 @@ impl Ledger {
                 && seen.evidence == Evidence::Read
                 && seen.stamp.unchanged_since(&known.stamp)
         });
-        let (mut shown, whole) = record.map_or((Vec::new(), false), |known| (known.shown, known.whole));
+        let (mut shown, mut fresh, whole) = match record {
+            None => (Vec::new(), Vec::new(), false),
+            Some(mut known) if known.turn != *turn => {
+                known.fresh.into_iter().for_each(|stretch| merge(&mut known.shown, stretch));
+                (known.shown, Vec::new(), known.whole)
+            }
+            Some(known) => (known.shown, known.fresh, known.whole),
+        };
         if seen.evidence == Evidence::Read {
-            merge(&mut shown, seen.lines.unwrap_or((1, u64::MAX)));
+            merge(&mut fresh, seen.lines.unwrap_or((1, u64::MAX)));
+        } else {
+            shown.clear();
         }
         let whole = whole || seen.lines.is_none();
         let record = Record {
             stamp: seen.stamp,
             content: seen.content,
             shown,
+            fresh,
             whole,
             evidence: seen.evidence,
             accesses,
@@ -207,13 +220,13 @@ impl Ledger {
         Standing::Changed { before: record.kept() }
     }
 
-    /// Whether these lines were shown, all of them, and are the same still; `None` means all there are.
-    pub fn has_shown(&self, path: &Path, stamp: &Stamp, lines: (u64, u64)) -> bool {
+    /// Whether an earlier turn has shown these lines, all of them, and they are the same still.
+    pub fn has_shown(&self, path: &Path, stamp: &Stamp, lines: (u64, u64), turn: &str) -> bool {
         let files = lock(&self.files);
         files.records.get(path).is_some_and(|record| {
             record.evidence == Evidence::Read
                 && stamp.unchanged_since(&record.stamp)
-                && record.shown.iter().any(|(first, last)| *first <= lines.0 && lines.1 <= *last)
+                && record.shown_before(turn).iter().any(|(first, last)| *first <= lines.0 && lines.1 <= *last)
         })
     }
 
@@ -248,6 +261,12 @@ impl Files {
 }
 
 impl Record {
+    fn shown_before(&self, turn: &str) -> Vec<(u64, u64)> {
+        let mut shown = self.shown.clone();
+        self.fresh.iter().filter(|_| *self.turn != *turn).for_each(|stretch| merge(&mut shown, *stretch));
+        shown
+    }
+
     fn kept(&self) -> Option<Arc<[u8]>> {
         match &self.content {
             Content::Whole(bytes) => Some(bytes.clone()),
@@ -297,10 +316,14 @@ mod tests {
         assert_eq!(ledger.standing(&first), Standing::Unread);
         ledger.note(seen(&first, Some((1, 1))), &turn);
         assert_eq!(ledger.standing(&first), Standing::Known { partly: true });
-        assert!(ledger.has_shown(&path.real, &first.stamp, (1, 1)));
-        assert!(!ledger.has_shown(&path.real, &first.stamp, (1, 2)));
+        assert!(ledger.has_shown(&path.real, &first.stamp, (1, 1), "u"));
+        assert!(
+            !ledger.has_shown(&path.real, &first.stamp, (1, 1), "t"),
+            "calls of one turn run side by side"
+        );
+        assert!(!ledger.has_shown(&path.real, &first.stamp, (1, 2), "u"));
         ledger.note(seen(&first, Some((2, 2))), &turn);
-        assert!(ledger.has_shown(&path.real, &first.stamp, (1, 2)));
+        assert!(ledger.has_shown(&path.real, &first.stamp, (1, 2), "u"));
         let touched = Snapshot { stamp: Stamp::default(), ..first.clone() };
         assert_eq!(ledger.standing(&touched), Standing::Known { partly: true }, "only the time is another");
         let changed = take("a\nc and more\n");

@@ -192,7 +192,8 @@ impl Tool for Read {
         let relative = !Path::new(&input.file_path).is_absolute();
         if !foreign::is_expected(input, &path) {
             let (cancel, file, files) = (call.cancel.clone(), file.clone(), call.files.clone());
-            let work = move || seen::show(&file, &wanted, &files.ledger, &|| cancel.is_cancelled());
+            let turn = call.turn.clone();
+            let work = move || seen::show(&file, &wanted, (&files.ledger, &turn), &|| cancel.is_cancelled());
             match off_thread(work).await? {
                 Ok(Shown::Page(page, seen)) => {
                     let value = Output::Text(output(path, page, relative));

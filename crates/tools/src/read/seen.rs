@@ -37,14 +37,14 @@ pub(super) enum Shown {
 pub(super) fn show(
     path: &Located,
     wanted: &Wanted,
-    ledger: &Ledger,
+    (ledger, turn): (&Ledger, &str),
     stop: &dyn Fn() -> bool,
 ) -> Result<Shown, ReadFailure> {
     let (mut file, status) = open_regular(path)?;
     let (stamp, limits) = (Stamp::of(&status), Limits::default());
     let first = wanted.offset.unwrap_or(1).max(1);
     let last = first.saturating_add(wanted.limit.unwrap_or(limits.lines) - 1);
-    if ledger.has_shown(&path.real, &stamp, (first, last)) {
+    if ledger.has_shown(&path.real, &stamp, (first, last), turn) {
         return Ok(Shown::Unchanged { first });
     }
     let failed = |error| ReadFailure::io(&path.written, error);
