@@ -78,6 +78,8 @@ struct State {
     asked: HashSet<PathBuf>,
     /// Folders that are watched. Files of other folders are looked at instead.
     watched: HashSet<PathBuf>,
+    /// Folders that have just begun to be watched: what happened before is looked for once.
+    fresh: HashSet<PathBuf>,
     /// Events were lost: all files are looked at once.
     lost: bool,
 }
@@ -114,12 +116,15 @@ impl Watch {
         if std::mem::take(&mut state.lost) {
             return known.iter().cloned().collect();
         }
-        let State { dirty, watched, .. } = &mut *state;
+        let State { dirty, watched, fresh, .. } = &mut *state;
         // Other files of the same folders are nobody's business here.
         dirty.retain(|path, _| known.contains(path));
         let settled = dirty.extract_if(|_, since| since.elapsed() >= DEBOUNCE).map(|(path, _)| path);
         let mut settled: Vec<PathBuf> = settled.collect();
-        let unwatched = |path: &&PathBuf| path.parent().is_none_or(|folder| !watched.contains(folder));
+        let fresh = std::mem::take(fresh);
+        let unwatched = |path: &&PathBuf| {
+            path.parent().is_none_or(|folder| !watched.contains(folder) || fresh.contains(folder))
+        };
         settled.extend(known.iter().filter(unwatched).cloned());
         settled
     }
@@ -145,7 +150,9 @@ fn start(state: Arc<Mutex<State>>) -> Sender<PathBuf> {
         let Ok(mut watcher) = notify::recommended_watcher(take) else { return };
         for folder in folders {
             if watcher.watch(&folder, RecursiveMode::NonRecursive).is_ok() {
-                lock(&state).watched.insert(folder);
+                let mut state = lock(&state);
+                state.fresh.insert(folder.clone());
+                state.watched.insert(folder);
             }
         }
     });
