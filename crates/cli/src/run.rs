@@ -77,7 +77,7 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
                 Some(Ok(line)) => {
                     number += 1;
                     session.refresh();
-                    turn.report_changed_files();
+                    tell_changes(&session, &mut screen)?;
                     submit(&turn, number, line);
                 }
                 // What was read so far still gets its results.
@@ -89,7 +89,7 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
             },
             _ = look.tick() => {
                 session.refresh();
-                turn.report_changed_files();
+                tell_changes(&session, &mut screen)?;
             }
             _ = tick.tick(), if screen.is_live() => screen.tick()?,
         }
@@ -104,6 +104,14 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
         (false, Some(_)) => Exit::Denied,
         (false, None) => Exit::Ok,
     })
+}
+
+/// Shows what others have done to files that were read.
+fn tell_changes(session: &session::Session, screen: &mut Screen) -> anyhow::Result<()> {
+    match session.toolbox.changed_files() {
+        Some(event) => screen.event(&event),
+        None => Ok(()),
+    }
 }
 
 /// Reads on a thread of its own, so that a slow pipe never holds up a running call.

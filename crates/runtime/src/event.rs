@@ -93,6 +93,16 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// The result, if it is one.
+    pub(crate) fn into_result(self) -> Option<Arc<CallResult>> {
+        match self {
+            Event::Result(result) => Some(result),
+            _ => None,
+        }
+    }
+}
+
 /// Milliseconds with three decimals, as all machine forms give durations.
 pub(crate) fn milliseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64((duration.as_secs_f64() * 1_000_000.0).round() / 1_000.0)

@@ -175,6 +175,12 @@ impl Toolbox {
         &self.files
     }
 
+    /// What others have done to files the model knows, if anything; each change is told once.
+    pub fn changed_files(&self) -> Option<Event> {
+        let files = self.files.changed_files(&self.session);
+        (!files.is_empty()).then_some(Event::ChangedFiles { files })
+    }
+
     /// Messages that calls want in the conversation; each is given out once.
     pub fn take_messages(&self) -> Vec<String> {
         lock(&self.state).messages.drain(..).collect()

@@ -111,7 +111,7 @@ fn grep_finds_what_ripgrep_finds_in_an_odd_tree() {
 
 #[test]
 fn grep_finds_what_ripgrep_finds_in_a_large_tree() {
-    for (pattern, (mode, flag)) in PATTERNS.iter().zip(MODES.iter().cycle()) {
+    for (pattern, (mode, flag)) in PATTERNS.iter().flat_map(|pattern| MODES.map(|mode| (pattern, mode))) {
         compare(&registry_sources(), pattern, &json!({"output_mode": mode}), &[flag]);
     }
     for (pattern, input, flags) in FLAGS {

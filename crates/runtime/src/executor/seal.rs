@@ -1,5 +1,7 @@
 //! Last touches: what happens to an outcome between the tool's end and its coming out.
 
+use std::sync::Arc;
+
 use super::turn::{Core, State};
 use crate::{
     guard::Key,
@@ -15,6 +17,13 @@ impl Core {
     pub(super) fn apply_commuting(&self, outcome: &mut Outcome) {
         for effect in outcome.effects.extract_if(.., |effect| effect.commutes()) {
             self.toolbox.apply(effect, &self.id);
+        }
+    }
+
+    /// What results that never come out have shown, the model has never seen.
+    pub(super) fn forget_unseen(&self, state: &State, left: &[Arc<CallResult>]) {
+        if !left.is_empty() || !state.board.all_out() {
+            self.toolbox.files.ledger.evict_turn(&self.id);
         }
     }
 

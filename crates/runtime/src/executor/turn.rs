@@ -161,14 +161,6 @@ impl Turn {
         self.core.news.notify_one();
     }
 
-    /// Tells the watcher of the turn what others have done to files the model knows, if anything.
-    pub fn report_changed_files(&self) {
-        let files = self.core.toolbox.files.changed_files(&self.core.id);
-        if !files.is_empty() {
-            self.core.post(Event::ChangedFiles { files });
-        }
-    }
-
     /// How many calls have no result out yet, for callers that want to hold back.
     pub fn outstanding(&self) -> usize {
         lock(&self.core.state).board.outstanding()
@@ -463,16 +455,8 @@ impl Core {
 
     fn discard(self: &Arc<Self>) -> Vec<Arc<CallResult>> {
         let mut state = self.enter();
-        let mut left: Vec<Arc<CallResult>> = Vec::new();
-        for event in state.outbox.drain(..) {
-            if let Event::Result(result) = event {
-                left.push(result);
-            }
-        }
-        if !left.is_empty() || !state.board.all_out() {
-            // What these results showed the model never saw.
-            self.toolbox.files.ledger.evict_turn(&self.id);
-        }
+        let mut left: Vec<Arc<CallResult>> = state.outbox.drain(..).filter_map(Event::into_result).collect();
+        self.forget_unseen(&state, &left);
         state.progress_waiting = 0;
         state.discarded = true;
         state.board.stop_all(Stop::Discard);
