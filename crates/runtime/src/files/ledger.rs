@@ -2,7 +2,7 @@
 //!
 //! A change is only made to what the model knows: never read means "read it first", and content that is
 //! another now than the model was shown is named with the difference. Records are dropped when the model
-//! no longer has what they stand for ([`Ledger::evict`], [`Ledger::evict_turn`]).
+//! no longer has what they stand for ([`Ledger::evict`]).
 
 use std::{
     collections::{HashMap, HashSet},
