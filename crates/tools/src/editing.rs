@@ -8,7 +8,6 @@ use std::{
 use gripper_runtime::{
     Access, Call, ErrorCode, Facts, Located, Place, ToolError,
     files::{Change, Files, OpenFailure, Snapshot, WriteFailure, ledger::Standing},
-    schema::Problem,
     tool::{Background, Interrupt},
 };
 use schemars::JsonSchema;
@@ -75,14 +74,6 @@ pub(crate) struct Known {
     pub(crate) partly: bool,
     /// It is another than the model knows, and this is what the model knows, if that is remembered.
     pub(crate) changed: Option<Option<Arc<[u8]>>>,
-}
-
-/// What a path cannot be.
-pub(crate) fn check_path(pointer: &'static str, path: &str) -> Vec<Problem> {
-    if path.contains('\0') {
-        return vec![Problem::found(pointer, "bad_path", "a path without NUL characters", "a NUL character")];
-    }
-    Vec::new()
 }
 
 /// What a change of one file touches. Failures show what is in it, so it is read as well.
@@ -213,14 +204,4 @@ impl From<Attempt> for ToolError {
             Attempt::Write(failure) => failure.into(),
         }
     }
-}
-
-/// Runs what may wait for a disk where nobody else waits with it. A write that has begun is finished, also
-/// when nobody waits for it any more.
-pub(crate) async fn off_thread<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
-) -> Result<T, ToolError> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .unwrap_or_else(|error| Err(ToolError::new(ErrorCode::Panic, format!("the work stopped: {error}"))))
 }

@@ -4,6 +4,7 @@
 //! schema file, listing, pipeline, follows from what the tool declares.
 
 pub mod apply_patch;
+mod disk;
 pub mod edit;
 mod editing;
 pub mod glob;

@@ -14,7 +14,6 @@ use gripper_runtime::{
     Located, ToolError,
     files::{OpenFailure, open_regular, open_without_links},
     permissions::{PathUse, visible},
-    schema::Problem,
 };
 use ignore::{DirEntry, ParallelVisitor, ParallelVisitorBuilder, WalkBuilder, WalkState};
 use rustix::fs::OFlags;
@@ -266,14 +265,6 @@ fn keep(files: &mut Vec<Dated>, most: Option<usize>) {
         files.select_nth_unstable_by(most, |a, b| b.0.cmp(&a.0).then_with(|| path_order(&a.1, &b.1)));
         files.truncate(most);
     }
-}
-
-/// What is wrong with the spelling of a path, if one is given.
-pub fn check_path(path: Option<&str>) -> Vec<Problem> {
-    let nul = path.filter(|path| path.contains('\0'));
-    nul.map(|_| Problem::found("/path", "bad_path", "a path without NUL characters", "a NUL character"))
-        .into_iter()
-        .collect()
 }
 
 /// Whether the root of a search is a folder; anything but a file or folder that can be read is an error.

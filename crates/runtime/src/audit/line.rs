@@ -152,7 +152,7 @@ fn chain_hash(prev: &str, open: &[u8]) -> String {
 }
 
 /// SHA-256 in hexadecimal.
-pub(super) fn sha256(bytes: &[u8]) -> String {
+pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex(Sha256::digest(bytes).as_slice())
 }
 

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
+    disk,
     editing::{self, Changed},
     text,
 };
@@ -82,7 +83,7 @@ impl Tool for ApplyPatch {
             }
             Ok(operations) => {
                 let paths = operations.iter().flat_map(paths);
-                paths.flat_map(|path| editing::check_path("/input", path)).collect()
+                paths.flat_map(|path| disk::path_problems("/input", path)).collect()
             }
         }
     }
@@ -107,7 +108,7 @@ impl Tool for ApplyPatch {
             .map_err(|problem| ToolError::new(ErrorCode::InvalidInput, problem.to_string()))?;
         let operations: Vec<Placed> = operations.into_iter().map(|one| Placed::of(one, call)).collect();
         let (files, turn) = (call.files.clone(), call.turn.clone());
-        editing::off_thread(move || apply(&files, &turn, &operations).map(Done::from)).await
+        disk::off_thread(move || apply(&files, &turn, &operations).map(Done::from)).await?
     }
 
     fn map(&self, output: &Output) -> Vec<Block> {

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
+    disk,
     editing::{self, Attempt, Changed, Target},
     text::{NoMatch, Replacement, hunks, replace},
 };
@@ -68,7 +69,7 @@ impl Tool for Edit {
     }
 
     fn check(&self, input: &Input) -> Vec<Problem> {
-        let mut problems = editing::check_path("/file_path", &input.file_path);
+        let mut problems = disk::path_problems("/file_path", &input.file_path);
         if input.old_string == input.new_string {
             let expected = "another text than old_string";
             problems.push(Problem::found("/new_string", "no_change", expected, "the same text"));
@@ -93,13 +94,13 @@ impl Tool for Edit {
 
     async fn run(&self, input: &Input, call: &Call) -> Result<Done<Output>, ToolError> {
         let (target, input) = (Target::of(call, &input.file_path), input.clone());
-        editing::off_thread(move || {
+        disk::off_thread(move || {
             let edit = Replacement { old: &input.old_string, new: &input.new_string, all: input.replace_all };
             let (changed, replacements) = target.persist(|| edit_file(&target, &[edit]))?;
             let (old_string, new_string) = (input.old_string, input.new_string);
             Ok(Output { changed, old_string, new_string, replacements }.into())
         })
-        .await
+        .await?
     }
 
     fn map(&self, output: &Output) -> Vec<Block> {

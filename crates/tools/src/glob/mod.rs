@@ -20,6 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::disk;
 use crate::walk::{self, Halt, Limit, Newest, Root};
 
 /// The most characters of results.
@@ -111,7 +112,7 @@ impl Tool for Glob {
     }
 
     fn check(&self, input: &Input) -> Vec<Problem> {
-        let mut problems = walk::check_path(input.path.as_deref());
+        let mut problems = disk::path_problems("/path", input.path.as_deref().unwrap_or_default());
         if input.pattern.contains('\0') {
             problems.push(Problem::found("/pattern", "bad_path", "no NUL characters", "a NUL character"));
         }
@@ -161,9 +162,7 @@ impl Tool for Glob {
             let found = search.run(&policy, &limit);
             (search, found)
         };
-        let (search, found) = tokio::task::spawn_blocking(work)
-            .await
-            .map_err(|error| ToolError::new(ErrorCode::Panic, format!("the walk stopped: {error}")))?;
+        let (search, found) = disk::off_thread(work).await?;
         if found.halt == Some(Halt::Cancelled) {
             return Err(ToolError::new(ErrorCode::Cancelled, "the walk was cancelled"));
         }

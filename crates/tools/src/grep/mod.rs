@@ -20,6 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::disk;
 use crate::walk::{self, Halt, Limit, Root};
 
 pub use page::{Page, Wanted};
@@ -151,7 +152,7 @@ impl Tool for Grep {
     }
 
     fn check(&self, input: &Input) -> Vec<Problem> {
-        walk::check_path(input.path.as_deref())
+        disk::path_problems("/path", input.path.as_deref().unwrap_or_default())
     }
 
     fn access(&self, input: &Input, place: &Place) -> Access {
@@ -192,9 +193,7 @@ impl Tool for Grep {
                 Task { root: &searched, walk: walk.as_ref(), query: &query, judge: &judge, limit: &limit };
             search(&task, wanted)
         };
-        let found = tokio::task::spawn_blocking(work)
-            .await
-            .map_err(|error| ToolError::new(ErrorCode::Panic, format!("searching stopped: {error}")))?;
+        let found = disk::off_thread(work).await?;
         if found.halt == Some(Halt::Cancelled) {
             return Err(ToolError::new(ErrorCode::Cancelled, "the search was cancelled"));
         }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
+    disk,
     edit::{done, edit_file},
     editing::{self, Changed, Target},
     text::Replacement,
@@ -73,7 +74,7 @@ impl Tool for MultiEdit {
     }
 
     fn check(&self, input: &Input) -> Vec<Problem> {
-        editing::check_path("/file_path", &input.file_path)
+        disk::path_problems("/file_path", &input.file_path)
     }
 
     fn access(&self, input: &Input, place: &Place) -> Access {
@@ -96,7 +97,7 @@ impl Tool for MultiEdit {
 
     async fn run(&self, input: &Input, call: &Call) -> Result<Done<Output>, ToolError> {
         let (target, edits) = (Target::of(call, &input.file_path), input.edits.clone());
-        editing::off_thread(move || {
+        disk::off_thread(move || {
             let edits: Vec<Replacement<'_>> = edits
                 .iter()
                 .map(|edit| Replacement {
@@ -108,7 +109,7 @@ impl Tool for MultiEdit {
             let (changed, replacements) = target.persist(|| edit_file(&target, &edits))?;
             Ok(Output { changed, replacements }.into())
         })
-        .await
+        .await?
     }
 
     fn map(&self, output: &Output) -> Vec<Block> {

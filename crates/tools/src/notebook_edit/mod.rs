@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
+    disk,
     editing::{self, Attempt, Changed, Target},
     text,
 };
@@ -81,7 +82,7 @@ impl Tool for NotebookEdit {
     }
 
     fn check(&self, input: &Input) -> Vec<Problem> {
-        editing::check_path("/notebook_path", &input.notebook_path)
+        disk::path_problems("/notebook_path", &input.notebook_path)
     }
 
     fn access(&self, input: &Input, place: &Place) -> Access {
@@ -108,7 +109,7 @@ impl Tool for NotebookEdit {
 
     async fn run(&self, input: &Input, call: &Call) -> Result<Done<Output>, ToolError> {
         let (target, input) = (Target::of(call, &input.notebook_path), input.clone());
-        editing::off_thread(move || Ok(target.persist(|| edit(&target, &input))?.into())).await
+        disk::off_thread(move || Ok(target.persist(|| edit(&target, &input))?.into())).await?
     }
 
     fn map(&self, output: &Output) -> Vec<Block> {

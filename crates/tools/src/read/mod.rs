@@ -20,6 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::disk;
 use crate::worker::WorkerCommand;
 use failure::ReadFailure;
 pub use foreign::Foreign;
@@ -139,13 +140,9 @@ impl Tool for Read {
     }
 
     fn check(&self, input: &Input) -> Vec<Problem> {
-        if input.file_path.contains('\0') {
-            return vec![Problem::found(
-                "/file_path",
-                "bad_path",
-                "a path without NUL characters",
-                "a NUL character",
-            )];
+        let problems = disk::path_problems("/file_path", &input.file_path);
+        if !problems.is_empty() {
+            return problems;
         }
         match &input.pages {
             Some(pages) if foreign::page_range(pages).is_none() => {
@@ -194,7 +191,7 @@ impl Tool for Read {
             let (cancel, file, files) = (call.cancel.clone(), file.clone(), call.files.clone());
             let turn = call.turn.clone();
             let work = move || seen::show(&file, &wanted, (&files.ledger, &turn), &|| cancel.is_cancelled());
-            match off_thread(work).await? {
+            match disk::off_thread(work).await? {
                 Ok(Shown::Page(page, seen)) => {
                     let value = Output::Text(output(path, page, relative));
                     return Ok(Done { value, effects: vec![SessionEffect::FileSeen(seen)] });
@@ -208,8 +205,9 @@ impl Tool for Read {
                 Err(failure) => return Err(explain(&path, failure)),
             }
         }
-        let loaded =
-            off_thread(move || foreign::load(&file)).await?.map_err(|failure| explain(&path, failure))?;
+        let loaded = disk::off_thread(move || foreign::load(&file))
+            .await?
+            .map_err(|failure| explain(&path, failure))?;
         let Done { value, effects } = loaded.parse(input, path, self.worker.as_ref(), &call.cancel).await?;
         Ok(Done { value: Output::Foreign(value), effects })
     }
@@ -229,13 +227,6 @@ impl Tool for Read {
         }
         vec![Block::text(text)]
     }
-}
-
-/// Runs what may wait for a disk where nobody else waits with it.
-async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ToolError> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| ToolError::new(ErrorCode::Panic, format!("reading stopped: {error}")))
 }
 
 fn output(file_path: PathBuf, page: Page, relative: bool) -> Text {

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
+    disk,
     editing::{self, Attempt, Changed, Target},
     text,
 };
@@ -46,7 +47,7 @@ impl Tool for Write {
     }
 
     fn check(&self, input: &Input) -> Vec<Problem> {
-        editing::check_path("/file_path", &input.file_path)
+        disk::path_problems("/file_path", &input.file_path)
     }
 
     fn access(&self, input: &Input, place: &Place) -> Access {
@@ -63,7 +64,7 @@ impl Tool for Write {
 
     async fn run(&self, input: &Input, call: &Call) -> Result<Done<Changed>, ToolError> {
         let (target, input) = (Target::of(call, &input.file_path), input.clone());
-        editing::off_thread(move || Ok(target.persist(|| write(&target, &input.content))?.into())).await
+        disk::off_thread(move || Ok(target.persist(|| write(&target, &input.content))?.into())).await?
     }
 
     fn map(&self, output: &Changed) -> Vec<Block> {

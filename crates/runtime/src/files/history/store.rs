@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashSet,
-    fmt::Write as _,
     fs::{self, OpenOptions},
     io::{self, Write},
     os::unix::fs::OpenOptionsExt,
@@ -11,7 +10,7 @@ use std::{
 };
 
 use super::{Line, journals, lines_of, private_folder};
-use crate::files::ledger::content_hash;
+use crate::audit::sha256;
 
 /// How much history there may be, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,10 +77,7 @@ impl Store {
 
 /// A content's name in the store.
 pub(super) fn hash(bytes: &[u8]) -> String {
-    content_hash(bytes).iter().fold(String::with_capacity(64), |mut out, byte| {
-        let _ = write!(out, "{byte:02x}");
-        out
-    })
+    sha256(bytes)
 }
 
 /// Removes the journals of sessions that are too old, then the oldest ones until the contents fit the
