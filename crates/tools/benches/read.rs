@@ -2,7 +2,7 @@
 //! numbering loop, a window deep in a large file against a bare line feed scan of the same bytes. Ends with a
 //! table of ratios.
 //!
-//! `READ_BENCH_MIB` sets the size of the large file, 256 MiB unless given.
+//! `READ_BENCH_MIB` sets the size of the large file, 1,024 MiB unless given.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -16,9 +16,13 @@ use std::hint::black_box;
 use std::io::{BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use gripper_runtime::{Located, Place};
-use gripper_testkit::bench::Report;
-use gripper_tools::read::page::{Limits, Page, Wanted, read_page};
+use gripper_runtime::{CallRequest, Located, Place, Registry, Toolbox, erase, permissions::Policy};
+use gripper_testkit::{bench::Report, run_all};
+use gripper_tools::read::{
+    Read,
+    page::{Limits, Page, Wanted, read_page},
+};
+use serde_json::json;
 use tempfile::TempDir;
 
 const SMALL_LINES: usize = 2_000;
@@ -50,7 +54,7 @@ struct Files {
 impl Files {
     fn build() -> Self {
         let mebibytes: u64 =
-            std::env::var("READ_BENCH_MIB").ok().and_then(|text| text.parse().ok()).unwrap_or(256);
+            std::env::var("READ_BENCH_MIB").ok().and_then(|text| text.parse().ok()).unwrap_or(1024);
         let mebibytes = mebibytes.max(SMALLEST_MIB);
         let folder = TempDir::new().expect("a temporary folder");
         let small = folder.path().join("small.rs");
@@ -144,10 +148,35 @@ fn print_ratios(files: &Files, growth: [u64; 2]) {
         "memchr scan",
         || scan(&files.long_line, files.large_bytes),
     );
+    turn_of_reads(&mut report);
     for (name, kibibytes) in ["deep window", "one enormous line"].into_iter().zip(growth) {
         report.absolute(&format!("memory growth, {name} (KiB)"), kibibytes as f64, 8192.0);
     }
     report.print();
+}
+
+/// A thousand small files in one turn, each of them a whole call, against reading them one after the other.
+fn turn_of_reads(report: &mut Report) {
+    let folder = TempDir::new().expect("a temporary folder");
+    let paths: Vec<PathBuf> = (0..1_000).map(|number| folder.path().join(format!("{number}.rs"))).collect();
+    for path in &paths {
+        std::fs::write(path, "fn small() -> u32 {\n    42\n}\n".repeat(10)).expect("a small file");
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let turn = || {
+        let mut registry = Registry::default();
+        registry.register(erase(Read::default())).expect("a free name");
+        let toolbox = Toolbox::builder(registry, Policy::new(folder.path())).build();
+        let calls = paths
+            .iter()
+            .enumerate()
+            .map(|(number, path)| CallRequest::new(&number.to_string(), "Read", json!({"file_path": path})));
+        let results = runtime.block_on(run_all(&toolbox, calls));
+        assert!(results.len() == paths.len() && results.iter().all(|result| !result.is_error));
+    };
+    let plain = || paths.iter().map(|path| read_and_number(path).len()).sum::<usize>();
+    // No target is set.
+    report.ratio("1,000 small files in a turn", 9, f64::INFINITY, turn, "fs::read and numbering", plain);
 }
 
 /// How far the work raises the memory in use, at its peak and in KiB.

@@ -156,7 +156,7 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex(Sha256::digest(bytes).as_slice())
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut out, byte| {
         let _ = write!(out, "{byte:02x}");
         out

@@ -12,7 +12,7 @@
 //! could not be written earlier), `pruned` (the oldest file was removed).
 
 mod line;
-pub(crate) use line::sha256;
+pub(crate) use line::{hex, sha256};
 mod verify;
 mod writer;
 

@@ -72,12 +72,9 @@ impl Content {
         if bytes.len() <= KEPT_BYTES { Self::Whole(bytes.into()) } else { Self::Hash(content_hash(bytes)) }
     }
 
-    fn is(&self, bytes: &[u8]) -> bool {
-        match self {
-            Self::Whole(known) => **known == *bytes,
-            Self::Hash(hash) => *hash == content_hash(bytes),
-            Self::Unknown => false,
-        }
+    /// The same with a hash that is known.
+    pub(super) fn hashed(bytes: &[u8], hash: ContentHash) -> Self {
+        if bytes.len() <= KEPT_BYTES { Self::Whole(bytes.into()) } else { Self::Hash(hash) }
     }
 }
 
@@ -193,12 +190,12 @@ impl Ledger {
     }
 
     /// Takes down what a call has written; `all` says that the model knows the whole of it.
-    pub(super) fn wrote(&self, path: &Path, stamp: Stamp, bytes: &[u8], all: bool, turn: &Arc<str>) {
+    pub(super) fn wrote(&self, path: &Path, stamp: Stamp, content: Content, all: bool, turn: &Arc<str>) {
         let partly = !all && lock(&self.files).records.get(path).is_none_or(|known| !known.whole);
         let seen = Seen {
             path: path.to_owned(),
             stamp,
-            content: Content::of(bytes),
+            content,
             lines: partly.then_some((1, 1)),
             evidence: Evidence::Written,
         };
@@ -212,7 +209,8 @@ impl Ledger {
         // Two writes within one tick of a coarse clock leave the same stamp; bytes at hand are compared.
         let same = match &record.content {
             Content::Whole(known) => **known == *file.bytes,
-            other => file.stamp.unchanged_since(&record.stamp) || other.is(&file.bytes),
+            Content::Hash(hash) => file.stamp.unchanged_since(&record.stamp) || *hash == file.hash(),
+            Content::Unknown => file.stamp.unchanged_since(&record.stamp),
         };
         if same {
             return Standing::Known { partly: !record.whole };
@@ -324,7 +322,7 @@ mod tests {
         assert!(!ledger.has_shown(&path.real, &first.stamp, (1, 2), "u"));
         ledger.note(seen(&first, Some((2, 2))), &turn);
         assert!(ledger.has_shown(&path.real, &first.stamp, (1, 2), "u"));
-        let touched = Snapshot { stamp: Stamp::default(), ..first.clone() };
+        let touched = Snapshot::new(first.path.clone(), first.bytes.clone(), Stamp::default());
         assert_eq!(ledger.standing(&touched), Standing::Known { partly: true }, "only the time is another");
         let changed = take("a\nc and more\n");
         assert_eq!(ledger.standing(&changed), Standing::Changed { before: Some(first.bytes[..].into()) });

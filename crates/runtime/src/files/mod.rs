@@ -24,7 +24,7 @@ use crate::{
     settings::{self, Sources},
 };
 use history::{Back, History, Plan, Planned};
-use ledger::{Ledger, Seen};
+use ledger::{Content, ContentHash, Ledger, Seen, content_hash};
 use swap::{Swap, missing_folders, remove_folders};
 use watch::Watch;
 
@@ -129,7 +129,9 @@ impl Files {
         for change in changes {
             self.check_settings(change)?;
         }
-        self.record(turn, changes)?;
+        let hashes: Vec<Option<ContentHash>> =
+            changes.iter().map(|change| change.contents().1.map(content_hash)).collect();
+        self.record(turn, changes, &hashes)?;
         let mut done: Vec<(&Change, Option<Stamp>)> = Vec::new();
         for change in changes {
             match self.carry_out(change) {
@@ -142,11 +144,12 @@ impl Files {
                 }
             }
         }
-        for (change, stamp) in done {
+        for ((change, stamp), hash) in done.into_iter().zip(hashes) {
             let path = &change.path().real;
-            match (stamp, change.contents().1) {
-                (Some(stamp), Some(bytes)) => {
-                    self.ledger.wrote(path, stamp, bytes, known, turn);
+            match (stamp, change.contents().1.zip(hash)) {
+                (Some(stamp), Some((bytes, hash))) => {
+                    let content = Content::hashed(bytes, hash);
+                    self.ledger.wrote(path, stamp, content, known, turn);
                     self.watch.iter().for_each(|watch| watch.add(path));
                 }
                 _ => self.ledger.evict([path.as_path()]),
@@ -165,11 +168,8 @@ impl Files {
 
     /// Takes a change back because one behind it failed. Somebody else may have been quicker; then theirs stays.
     fn take_back(&self, change: &Change, stamp: Option<Stamp>) {
-        let now = |bytes: &[u8]| Snapshot {
-            path: change.path().clone(),
-            bytes: bytes.to_vec(),
-            stamp: stamp.unwrap_or_default(),
-        };
+        let now =
+            |bytes: &[u8]| Snapshot::new(change.path().clone(), bytes.to_vec(), stamp.unwrap_or_default());
         match change {
             Change::Create { bytes, .. } => drop(self.swap.remove(&now(bytes))),
             Change::Replace { old, bytes } => drop(self.swap.replace(&now(bytes), &old.bytes)),
@@ -179,15 +179,26 @@ impl Files {
         }
     }
 
-    fn record(&self, turn: &str, changes: &[Change]) -> Result<(), WriteFailure> {
+    fn record(
+        &self,
+        turn: &str,
+        changes: &[Change],
+        hashes: &[Option<ContentHash>],
+    ) -> Result<(), WriteFailure> {
         let Some(history) = &self.history else { return Ok(()) };
         let planned: Vec<Planned<'_>> = changes
             .iter()
-            .map(|change| {
+            .zip(hashes)
+            .map(|(change, hash)| {
                 let (before, after) = change.contents();
                 let mode = before.map_or(0o644, |file| file.stamp.permissions());
                 let made = if before.is_none() { missing_folders(&change.path().real) } else { Vec::new() };
-                Planned { path: &change.path().real, before, after: after.map(|bytes| (bytes, mode)), made }
+                Planned {
+                    path: &change.path().real,
+                    before,
+                    after: after.zip(*hash).map(|(bytes, hash)| (bytes, hash, mode)),
+                    made,
+                }
             })
             .collect();
         history.record(turn, &planned).map_err(|why| WriteFailure::History {

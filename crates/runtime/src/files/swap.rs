@@ -14,6 +14,7 @@ use std::{
         unix::ffi::OsStrExt,
     },
     path::{Path, PathBuf},
+    sync::OnceLock,
     time::Duration,
 };
 
@@ -28,6 +29,7 @@ use rustix::{
 
 use super::{
     failure::WriteFailure,
+    ledger::{ContentHash, content_hash},
     open::{OpenFailure, open_regular, open_without_links},
     stamp::Stamp,
 };
@@ -47,9 +49,20 @@ pub struct Snapshot {
     pub bytes: Vec<u8>,
     /// What the system says of it.
     pub stamp: Stamp,
+    hash: OnceLock<ContentHash>,
 }
 
 impl Snapshot {
+    /// A file that is known without having been read.
+    pub(super) fn new(path: Located, bytes: Vec<u8>, stamp: Stamp) -> Self {
+        Self { path, bytes, stamp, hash: OnceLock::new() }
+    }
+
+    /// The hash of its content, worked out when it is first asked for.
+    pub fn hash(&self) -> ContentHash {
+        *self.hash.get_or_init(|| content_hash(&self.bytes))
+    }
+
     /// Reads a whole file of at most `limit` bytes.
     pub fn take(path: &Located, limit: u64) -> Result<Self, OpenFailure> {
         let (file, status) = open_regular(path)?;
@@ -64,7 +77,7 @@ impl Snapshot {
         taken.map_err(|error| OpenFailure::io(&path.written, error))?;
         match bytes.len() as u64 {
             size if size > limit => Err(too_large(size)),
-            _ => Ok(Self { path: path.clone(), bytes, stamp: Stamp::of(&status) }),
+            _ => Ok(Self::new(path.clone(), bytes, Stamp::of(&status))),
         }
     }
 }
@@ -86,9 +99,13 @@ impl Swap {
     pub(super) fn replace(&self, old: &Snapshot, new: &[u8]) -> Result<Stamp, WriteFailure> {
         let (folder, name) = Folder::of(&old.path)?;
         folder.must_be_writable(name)?;
-        drop(folder.must_be(name, old)?);
+        // Nothing is written for a file that is known to be another; how it stands in the end is seen later.
+        let (file, now) = folder.open(name)?;
+        if !now.unchanged_since(&old.stamp) {
+            folder.must_hold(file, &now, old)?;
+        }
         let mut draft = self.draft(&folder, new, Some(old))?;
-        let file = folder.must_be(name, old)?;
+        let (file, _) = folder.open(name)?;
         let lease = leased(&file).map_err(|()| WriteFailure::Busy { path: old.path.written.clone() })?;
         folder.still(&file, name, old)?;
         match renameat_with(&folder.fd, &*draft.name, &folder.fd, name, RenameFlags::EXCHANGE) {
@@ -150,7 +167,7 @@ impl Swap {
     pub(super) fn remove(&self, old: &Snapshot) -> Result<(), WriteFailure> {
         let (folder, name) = Folder::of(&old.path)?;
         folder.must_be_writable(name)?;
-        let file = folder.must_be(name, old)?;
+        let (file, _) = folder.open(name)?;
         let lease = leased(&file).map_err(|()| WriteFailure::Busy { path: old.path.written.clone() })?;
         folder.still(&file, name, old)?;
         let mut draft = self.announce(&folder);
@@ -329,29 +346,34 @@ impl<'a> Folder<'a> {
         }
     }
 
-    /// Opens what stands under a name, which must be what was looked at.
-    fn must_be(&self, name: &OsStr, old: &Snapshot) -> Result<File, WriteFailure> {
+    /// Opens what stands under a name, and says what it is.
+    fn open(&self, name: &OsStr) -> Result<(File, Stamp), WriteFailure> {
         let path = || self.file.written.clone();
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = match openat(&self.fd, name, flags, Mode::empty()) {
+        let file = match openat(&self.fd, name, flags, Mode::empty()) {
             Ok(descriptor) => File::from(descriptor),
             Err(Errno::NOENT) => return Err(WriteFailure::Gone { path: path() }),
             Err(Errno::LOOP) => return Err(WriteFailure::Changed { path: path() }),
             Err(errno) => return Err(self.failed(errno)),
         };
         let status = fstat(&file).map_err(|errno| self.failed(errno))?;
-        let same = Stamp::of(&status).same_kind(&old.stamp)
-            && same_bytes(&mut file, &old.bytes).map_err(|error| self.failed_io(error))?;
-        if same { Ok(file) } else { Err(WriteFailure::Changed { path: path() }) }
+        Ok((file, Stamp::of(&status)))
     }
 
-    /// Looks once more, now that nobody can write: it is the same file with the same content.
+    /// A file must be what was looked at.
+    fn must_hold(&self, mut file: File, now: &Stamp, old: &Snapshot) -> Result<(), WriteFailure> {
+        let same = now.same_kind(&old.stamp)
+            && same_bytes(&mut file, &old.bytes).map_err(|error| self.failed_io(error))?;
+        if same { Ok(()) } else { Err(WriteFailure::Changed { path: self.file.written.clone() }) }
+    }
+
+    /// Now that nobody can write: what stands under the name is this file, with the content that was looked at.
     fn still(&self, file: &File, name: &OsStr, old: &Snapshot) -> Result<(), WriteFailure> {
-        let now = self.must_be(name, old)?;
-        match inode_of(&now, self)? == inode_of(file, self)? {
-            true => Ok(()),
-            false => Err(WriteFailure::Changed { path: self.file.written.clone() }),
+        let (now, stamp) = self.open(name)?;
+        if inode_of(&now, self)? != inode_of(file, self)? {
+            return Err(WriteFailure::Changed { path: self.file.written.clone() });
         }
+        self.must_hold(now, &stamp, old)
     }
 
     fn inode(&self, name: impl rustix::path::Arg) -> Result<u64, WriteFailure> {

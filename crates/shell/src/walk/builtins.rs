@@ -14,7 +14,7 @@ use crate::{
     state::{Function, Places, State, Value},
     surroundings::join,
     syntax::tree::{Arithmetic, Piece, PieceKind},
-    value::{Argument, Origin, Text},
+    value::{Argument, Origin, Stretch, Text},
 };
 
 /// Options of `set` that leave the meaning of the text alone.
@@ -436,7 +436,8 @@ impl Walker<'_> {
                 }
                 Some(_) => break,
                 None => {
-                    if first.many || first.text.may_be_option() {
+                    // A number may be negative, and then it is an option too.
+                    if first.many || first.text.may_be_option() || starts_with_number(&first.text) {
                         self.unresolved("an option of the shell may be changed", first.span);
                     }
                     break;
@@ -462,4 +463,8 @@ fn renames(builtin: &str, argument: &Argument) -> bool {
         "-f" | "-n" | "-d" => true,
         _ => text.contains('='),
     })
+}
+
+fn starts_with_number(text: &Text) -> bool {
+    matches!(text.stretches().first(), Some(Stretch::Number))
 }

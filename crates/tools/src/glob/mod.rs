@@ -15,13 +15,12 @@ use gripper_runtime::{
     schema::Problem,
     tool::{Background, Done, Kind, ResultBound},
 };
-use ignore::DirEntry;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::disk;
-use crate::walk::{self, Halt, Limit, Newest, Root};
+use crate::walk::{self, Candidate, Halt, Limit, Newest, Root};
 
 /// The most characters of results.
 const CHARS: usize = 30_000;
@@ -235,24 +234,28 @@ impl Search {
 
     /// Walks, and leaves out what the policy keeps from being read.
     pub fn run(&self, policy: &Policy, limit: &Limit<'_>) -> Newest {
-        let mut walk = walk::builder(&self.root, self.settings.respect_ignore);
-        walk.max_depth(self.depth);
         let real = &self.root.at.real;
         let skipped = real.as_os_str().len() + usize::from(real.parent().is_some());
         let sieve = Sieve::new(policy, PathUse { names_only: true, ..self.root.path_use(real) });
-        let wanted = |entry: &DirEntry| {
-            let below = entry.path().as_os_str().as_bytes().get(skipped..).unwrap_or_default();
+        let wanted = |found: Candidate<'_>| {
+            let below = found.path.as_os_str().as_bytes().get(skipped..).unwrap_or_default();
             self.set.is_match(Path::new(OsStr::from_bytes(below)))
                 && (!sieve.hides_names() || {
-                    let mut file = PathUse { names_only: true, ..self.root.path_use(entry.path()) };
+                    let mut file = PathUse { names_only: true, ..self.root.path_use(found.path) };
                     // What a link leads to is not shown if it may not be read itself.
-                    if entry.path_is_symlink() {
-                        file.real = entry.path().canonicalize().unwrap_or(file.real);
+                    if found.link {
+                        file.real = found.path.canonicalize().unwrap_or(file.real);
                     }
                     sieve.judge(&file) != Behavior::Deny
                 })
         };
-        walk::newest(&walk, limit, Some(self.settings.most), &wanted)
+        let most = Some(self.settings.most);
+        if !self.settings.respect_ignore {
+            return walk::newest_of_all(&self.root, self.depth, limit, most, &wanted);
+        }
+        let mut walk = walk::builder(&self.root, true);
+        walk.max_depth(self.depth);
+        walk::newest(&walk, limit, most, &wanted)
     }
 
     fn output(&self, found: Newest, took: Duration, mut notes: Vec<String>, pattern: &str) -> Output {

@@ -30,6 +30,9 @@ const WINDOW: usize = 256;
 const IN_HAND: usize = 64 * 1024;
 /// Files that are searched as the walk comes to them, before all the others are looked for at once.
 const STREAMED: usize = 500;
+/// A file that does not fill this much is searched where it was read to, with one call of the system where a
+/// reader needs three. The searcher decides about binary files by as much.
+const WHOLE: usize = 64 * 1024;
 /// How often who waits looks whether the search goes on.
 const PATIENCE: Duration = Duration::from_millis(50);
 
@@ -87,6 +90,8 @@ struct State {
     /// The file whose turn it is.
     next: usize,
     waiting: BTreeMap<usize, Outcome>,
+    /// How many threads wait for their turn. Waking nobody would still cost a call of the system for each file.
+    sleepers: usize,
     page: Page,
     left_out: LeftOut,
 }
@@ -132,7 +137,7 @@ pub(super) fn search(task: &Task<'_>, wanted: Wanted) -> Found {
     let over = OnceLock::new();
     let mut left_out = LeftOut::default();
     let files = files(task, &over, &mut left_out).enumerate();
-    let state = State { next: 0, waiting: BTreeMap::new(), page: Page::new(wanted), left_out };
+    let state = State { next: 0, waiting: BTreeMap::new(), sleepers: 0, page: Page::new(wanted), left_out };
     let (files, state) = (Mutex::new(files), Mutex::new(state));
     let engine = Engine { task, files, state, moved: Condvar::new(), over };
     let threads = if task.walk.is_some() { walk::threads() } else { 1 };
@@ -152,7 +157,7 @@ fn files<'t>(task: &'t Task<'_>, over: &OnceLock<Option<Halt>>, left_out: &mut L
         return Box::new(std::iter::once(Ok(task.root.at.real.clone())));
     };
     if task.query.mode == Mode::FilesWithMatches {
-        let regular = |entry: &ignore::DirEntry| entry.file_type().is_some_and(|kind| kind.is_file());
+        let regular = |file: walk::Candidate<'_>| !file.link;
         let found = walk::newest(walk, task.limit, None, &regular);
         if found.halt.is_some() {
             over.get_or_init(|| found.halt);
@@ -172,11 +177,12 @@ fn files<'t>(task: &'t Task<'_>, over: &OnceLock<Option<Halt>>, left_out: &mut L
 impl Engine<'_> {
     fn work(&self) {
         let mut searcher = self.task.query.searcher();
+        let mut buffer = vec![0; WHOLE];
         // Each thread has its own, or they would wait for each other's scratch space.
         let matcher = self.task.query.matcher.clone();
         while let Some((number, file)) = self.next_file() {
             let outcome = match file {
-                Ok(path) => self.look_into(&mut searcher, &matcher, number, &path),
+                Ok(path) => self.look_into((&mut searcher, &mut buffer), &matcher, number, &path),
                 Err(error) => Outcome::Failed(error),
             };
             self.hand_in(number, outcome);
@@ -194,7 +200,7 @@ impl Engine<'_> {
 
     fn look_into(
         &self,
-        searcher: &mut Searcher,
+        (searcher, buffer): (&mut Searcher, &mut [u8]),
         matcher: &RegexMatcher,
         number: usize,
         path: &Path,
@@ -205,12 +211,17 @@ impl Engine<'_> {
             Behavior::Ask => return Outcome::Asked(shown()),
             Behavior::Deny => return Outcome::Denied,
         }
-        let file = match walk::open(path) {
-            Ok(file) => file,
+        let opened = walk::open(path).and_then(|mut file| Ok((file.read(buffer)?, file)));
+        let (start, file) = match opened {
+            Ok((read, file)) => (buffer.get(..read).unwrap_or_default(), file),
             Err(error) => return Outcome::Failed(format!("{}: {error}", shown())),
         };
         let mut lines = Lines::new(self, matcher, number, path);
-        let searched = searcher.search_reader(matcher, Watched { file, engine: self }, &mut lines);
+        let searched = if start.len() < WHOLE {
+            searcher.search_slice(matcher, start, &mut lines)
+        } else {
+            searcher.search_reader(matcher, start.chain(Watched { file, engine: self }), &mut lines)
+        };
         match searched {
             _ if lines.binary => Outcome::Binary,
             Ok(()) => {
@@ -258,8 +269,11 @@ impl Engine<'_> {
                 self.end(None);
             }
         }
+        let sleepers = state.sleepers;
         drop(guard);
-        self.moved.notify_all();
+        if sleepers > 0 {
+            self.moved.notify_all();
+        }
     }
 
     /// Waits until `ready`; nothing if the search ends before.
@@ -270,7 +284,9 @@ impl Engine<'_> {
                 return None;
             }
             // Waking now and then keeps a thread that failed from holding up the others for ever.
+            state.sleepers += 1;
             state = self.moved.wait_timeout(state, PATIENCE).unwrap_or_else(PoisonError::into_inner).0;
+            state.sleepers -= 1;
         }
         Some(state)
     }

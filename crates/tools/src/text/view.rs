@@ -87,13 +87,17 @@ impl<'a> View<'a> {
         let body = &bytes[form.bom..];
         let mut builder = Builder::default();
         if form.encoding == UTF_8 {
-            if let Ok(text) = std::str::from_utf8(body)
-                && memchr(b'\r', body).is_none()
-            {
-                let pieces = vec![Piece::plain(0, form.bom), Piece::plain(text.len(), bytes.len())];
-                return Self { bytes, form, text: Cow::Borrowed(text), pieces, has_gaps: false };
+            match std::str::from_utf8(body) {
+                Ok(text) if memchr(b'\r', body).is_none() => {
+                    let pieces = vec![Piece::plain(0, form.bom), Piece::plain(text.len(), bytes.len())];
+                    return Self { bytes, form, text: Cow::Borrowed(text), pieces, has_gaps: false };
+                }
+                Ok(text) => {
+                    builder.text.reserve(body.len());
+                    builder.push_plain(text, form.bom);
+                }
+                Err(_) => builder.push_utf8(body, form.bom),
             }
-            builder.push_utf8(body, form.bom);
         } else if form.unit() == 2 {
             builder.push_utf16(body, form);
         } else {

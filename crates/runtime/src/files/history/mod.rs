@@ -20,8 +20,11 @@ use serde::{Deserialize, Serialize};
 pub use store::{HistoryLimits, sweep};
 pub use undo::{Back, PastTurn, Plan, Step, Target};
 
-use super::swap::Snapshot;
-use crate::sync::{Mutex, lock};
+use super::{ledger::ContentHash, swap::Snapshot};
+use crate::{
+    audit::hex,
+    sync::{Mutex, lock},
+};
 use store::Store;
 
 /// Contents that calls write are kept up to this size, so that a later change by someone else can be
@@ -97,8 +100,8 @@ impl PathText {
 pub(super) struct Planned<'a> {
     pub(super) path: &'a Path,
     pub(super) before: Option<&'a Snapshot>,
-    /// The new content and its mode.
-    pub(super) after: Option<(&'a [u8], u32)>,
+    /// The new content, its hash and its mode.
+    pub(super) after: Option<(&'a [u8], ContentHash, u32)>,
     pub(super) made: Vec<PathBuf>,
 }
 
@@ -135,15 +138,17 @@ impl History {
     pub(super) fn record(&self, turn: &str, changes: &[Planned<'_>]) -> io::Result<()> {
         let mut lines = Vec::new();
         for change in changes {
-            let before = change.before.map(|file| (file.bytes.as_slice(), file.stamp.permissions()));
             let entry = Entry {
                 turn: turn.to_owned(),
                 at: now(),
                 path: change.path.into(),
-                before: before.map(|(bytes, mode)| self.kept(bytes, mode, true)).transpose()?,
+                before: change
+                    .before
+                    .map(|file| self.kept(&file.bytes, file.hash(), file.stamp.permissions(), true))
+                    .transpose()?,
                 after: change
                     .after
-                    .map(|(bytes, mode)| self.kept(bytes, mode, bytes.len() <= KEPT_AFTER))
+                    .map(|(bytes, hash, mode)| self.kept(bytes, hash, mode, bytes.len() <= KEPT_AFTER))
                     .transpose()?,
                 made: change.made.iter().map(|folder| folder.as_path().into()).collect(),
             };
@@ -152,8 +157,8 @@ impl History {
         self.write(&lines)
     }
 
-    fn kept(&self, bytes: &[u8], mode: u32, keep: bool) -> io::Result<Kept> {
-        let hash = store::hash(bytes);
+    fn kept(&self, bytes: &[u8], hash: ContentHash, mode: u32, keep: bool) -> io::Result<Kept> {
+        let hash = hex(&hash);
         if keep {
             self.store.keep(&hash, bytes)?;
         }

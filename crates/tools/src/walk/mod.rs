@@ -1,5 +1,7 @@
 //! What Grep and Glob share: the walk through folders, what ends it early, and how paths are shown.
 
+mod folders;
+
 use std::{
     cmp::{Ordering, Reverse},
     ffi::OsStr,
@@ -135,36 +137,46 @@ pub struct Newest {
     pub halt: Option<Halt>,
 }
 
+/// A file that a walk came to, or a link that may lead to one.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidate<'a> {
+    /// Where it is.
+    pub path: &'a Path,
+    /// Whether it is a link.
+    pub link: bool,
+}
+
+/// Whether a file counts.
+pub type Wish<'a> = &'a (dyn Fn(Candidate<'_>) -> bool + Sync);
+
 /// Collects the `most` newest files, or all, that `wanted` takes. Links count as what they lead to.
-pub fn newest(
-    walk: &WalkBuilder,
-    limit: &Limit<'_>,
-    most: Option<usize>,
-    wanted: &(dyn Fn(&DirEntry) -> bool + Sync),
-) -> Newest {
+pub fn newest(walk: &WalkBuilder, limit: &Limit<'_>, most: Option<usize>, wanted: Wish<'_>) -> Newest {
     let shared = Collection { limit, most, dated: true, wanted, found: Mutex::default() };
     walk.build_parallel().visit(&mut &shared);
-    let mut found = shared.found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    keep(&mut found.files, most);
-    found.files.sort_by_cached_key(|(changed, path)| (Reverse(*changed), path_key(path)));
-    found
+    shared.by_time()
+}
+
+/// The same whatever ignore files say, down to a depth.
+pub fn newest_of_all(
+    root: &Root,
+    deepest: Option<usize>,
+    limit: &Limit<'_>,
+    most: Option<usize>,
+    wanted: Wish<'_>,
+) -> Newest {
+    let shared = Collection { limit, most, dated: true, wanted, found: Mutex::default() };
+    folders::walk(&shared, &root.at.real, deepest);
+    shared.by_time()
 }
 
 /// All files below the root that come after `after`, in the order in which [`sorted`] gives them.
 pub fn rest(walk: &WalkBuilder, limit: &Limit<'_>, after: &Path) -> Newest {
-    let regular = |entry: &DirEntry| entry.file_type().is_some_and(|kind| kind.is_file());
+    let regular = |file: Candidate<'_>| !file.link;
     let shared = Collection { limit, most: None, dated: false, wanted: &regular, found: Mutex::default() };
     walk.build_parallel().visit(&mut &shared);
     let mut found = shared.found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let after = path_key(after);
-    let mut keyed: Vec<(Vec<u8>, Dated)> = found
-        .files
-        .into_iter()
-        .map(|file| (path_key(&file.1), file))
-        .filter(|(key, _)| *key > after)
-        .collect();
-    keyed.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    found.files = keyed.into_iter().map(|(_, file)| file).collect();
+    found.files.retain(|(_, path)| path_order(path, after) == Ordering::Greater);
+    found.files.sort_by(newer);
     found
 }
 
@@ -183,6 +195,11 @@ fn path_key(path: &Path) -> Vec<u8> {
     path.as_os_str().as_bytes().iter().map(|byte| if *byte == b'/' { 0 } else { *byte }).collect()
 }
 
+/// The newest first, those of the same time by path.
+fn newer(a: &Dated, b: &Dated) -> Ordering {
+    b.0.cmp(&a.0).then_with(|| path_order(&a.1, &b.1))
+}
+
 fn path_order(a: &Path, b: &Path) -> Ordering {
     let (a, b) = (a.as_os_str().as_bytes(), b.as_os_str().as_bytes());
     let rank = |byte: &u8| if *byte == b'/' { 0 } else { *byte };
@@ -197,8 +214,18 @@ struct Collection<'a> {
     most: Option<usize>,
     /// Whether it matters when files were changed.
     dated: bool,
-    wanted: &'a (dyn Fn(&DirEntry) -> bool + Sync),
+    wanted: Wish<'a>,
     found: Mutex<Newest>,
+}
+
+impl Collection<'_> {
+    fn by_time(self) -> Newest {
+        let mut found = self.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        keep(&mut found.files, self.most);
+        // Each thread has sorted its own: what is left is to merge.
+        found.files.sort_by(newer);
+        found
+    }
 }
 
 /// What one thread found so far; goes to the others when the thread ends.
@@ -207,36 +234,51 @@ struct Share<'a> {
     found: Newest,
 }
 
+impl<'a> Share<'a> {
+    fn new(all: &'a Collection<'a>) -> Self {
+        Self { all, found: Newest::default() }
+    }
+
+    /// Whether the walk must end, for a reason that is then known.
+    fn is_halted(&mut self) -> bool {
+        self.found.halt = self.found.halt.or_else(|| self.all.limit.reached());
+        self.found.halt.is_some()
+    }
+
+    fn add(&mut self, changed: SystemTime, path: PathBuf) {
+        self.found.total += 1;
+        self.found.files.push((changed, path));
+        // Keeping all until the end would make memory depend on the tree.
+        if self.all.most.is_some_and(|most| self.found.files.len() > 2 * most + 1024) {
+            keep(&mut self.found.files, self.all.most);
+        }
+    }
+}
+
 impl<'a> ParallelVisitorBuilder<'a> for &'a Collection<'a> {
     fn build(&mut self) -> Box<dyn ParallelVisitor + 'a> {
-        Box::new(Share { all: self, found: Newest::default() })
+        Box::new(Share::new(self))
     }
 }
 
 impl ParallelVisitor for Share<'_> {
     fn visit(&mut self, entry: Result<DirEntry, ignore::Error>) -> WalkState {
-        if let Some(halt) = self.all.limit.reached() {
-            self.found.halt = Some(halt);
+        if self.is_halted() {
             return WalkState::Quit;
         }
         let Ok(entry) = entry else {
             self.found.unreadable += 1;
             return WalkState::Continue;
         };
-        let folder = entry.file_type().is_none_or(|kind| kind.is_dir());
-        if folder && entry.depth() == 1 {
+        let Some(kind) = entry.file_type() else { return WalkState::Continue };
+        if kind.is_dir() && entry.depth() == 1 {
             self.found.begun.push(entry.path().to_owned());
         }
-        if !folder
-            && (self.all.wanted)(&entry)
+        if (kind.is_file() || kind.is_symlink())
+            && (self.all.wanted)(Candidate { path: entry.path(), link: kind.is_symlink() })
             && let Some(changed) = if self.all.dated { changed(&entry) } else { Some(SystemTime::UNIX_EPOCH) }
         {
-            self.found.total += 1;
-            self.found.files.push((changed, entry.into_path()));
-            // Keeping all until the end would make memory depend on the tree.
-            if self.all.most.is_some_and(|most| self.found.files.len() > 2 * most + 1024) {
-                keep(&mut self.found.files, self.all.most);
-            }
+            self.add(changed, entry.into_path());
         }
         WalkState::Continue
     }
@@ -244,6 +286,8 @@ impl ParallelVisitor for Share<'_> {
 
 impl Drop for Share<'_> {
     fn drop(&mut self) {
+        keep(&mut self.found.files, self.all.most);
+        self.found.files.sort_by_cached_key(|(changed, path)| (Reverse(*changed), path_key(path)));
         let mut found = self.all.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.files.append(&mut self.found.files);
         found.begun.append(&mut self.found.begun);
@@ -262,7 +306,7 @@ fn changed(entry: &DirEntry) -> Option<SystemTime> {
 
 fn keep(files: &mut Vec<Dated>, most: Option<usize>) {
     if let Some(most) = most.filter(|most| *most < files.len()) {
-        files.select_nth_unstable_by(most, |a, b| b.0.cmp(&a.0).then_with(|| path_order(&a.1, &b.1)));
+        files.select_nth_unstable_by(most, newer);
         files.truncate(most);
     }
 }
