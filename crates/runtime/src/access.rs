@@ -1,10 +1,16 @@
 //! What a call touches: declared by its tool, used by the scheduler and the decision.
 
-use std::{borrow::Cow, path::PathBuf};
+use std::{
+    borrow::Cow,
+    path::{Path, PathBuf},
+};
 
-use gripper_permissions::Subject;
+use gripper_permissions::{CommandPlace, CommandUse, Policy, Request, Subject};
 
-use crate::place::Located;
+use crate::{
+    place::{Located, Place},
+    tool::{DynTool, ValidInput},
+};
 
 /// Something that calls can get in each other's way about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +41,7 @@ pub struct Access {
     subjects: Vec<Subject>,
     paths: Vec<Located>,
     changes_outside: bool,
+    command: Option<String>,
 }
 
 impl Access {
@@ -50,7 +57,33 @@ impl Access {
             subjects: Vec::new(),
             paths: Vec::new(),
             changes_outside: false,
+            command: None,
         }
+    }
+
+    /// Runs a command line. What that touches is found out by taking it apart, which needs the policy.
+    pub fn command(text: &str) -> Self {
+        Self { command: Some(text.to_owned()), ..Self::unknown() }
+    }
+
+    /// What a call of `tool` would touch.
+    pub(crate) fn of(tool: &dyn DynTool, input: &ValidInput, place: &Place, policy: &Policy) -> Self {
+        let declared = tool.access(input, place);
+        let Some(text) = &declared.command else { return declared };
+        let (cwd, home) = (place.cwd.to_string_lossy(), policy.home.to_string_lossy());
+        let real = |path: &str| place.locate(Path::new(path)).real;
+        let place = CommandPlace { cwd: &cwd, home: &home, real: &real };
+        let request = Request::command(&tool.spec().name, text, policy, place);
+        let known = if request.read_only { Self::concurrency_safe() } else { Self::unknown() };
+        Self { subjects: request.subjects, ..known }
+    }
+
+    /// The command line among the subjects, taken apart.
+    pub fn command_use(&self) -> Option<&CommandUse> {
+        self.subjects.iter().find_map(|subject| match subject {
+            Subject::Command(command) => Some(command),
+            _ => None,
+        })
     }
 
     /// Says only that it is safe beside other safe calls: reads everything.

@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<Exit
     // subject, are known by the rule language alone.
     let mut unfit = None;
     if let Some(tool) = session::registry()?.get(&args.tool) {
-        match preview(tool, input.clone(), &place, |request| tell(&policy, request, args.json)) {
+        match preview(tool, input.clone(), (&place, &policy), |request| tell(&policy, request, args.json)) {
             Ok(told) => return told,
             Err(error) if tools::known(&args.tool).is_none() => {
                 return Err(UsageError(error.to_string()).into());

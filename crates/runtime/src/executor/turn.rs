@@ -430,10 +430,11 @@ impl Core {
 
     /// What queued calls touch may look different now.
     fn review_queue(&self, state: &mut State) {
-        let place = self.toolbox.place();
+        let (place, policy) = (self.toolbox.place(), self.toolbox.policy());
         state.board.review_queue(|job| {
             let admitted = job.as_mut().ok()?;
-            let look = AssertUnwindSafe(|| admitted.tool.access(&admitted.input, &place));
+            let tool = admitted.tool.as_ref();
+            let look = AssertUnwindSafe(|| Access::of(tool, &admitted.input, &place, &policy));
             admitted.access = std::panic::catch_unwind(look).unwrap_or_else(|_| Access::unknown());
             Some(admitted.access.clone())
         });

@@ -67,7 +67,7 @@ pub(crate) fn admit(
 ) -> Result<Box<Admitted>, ToolError> {
     let tool = enabled(pool, &request.name)?;
     let input = validate(tool.as_ref(), request.input, toolbox.settings.input_limit)?;
-    let access = tool.access(&input, &toolbox.place());
+    let access = Access::of(tool.as_ref(), &input, &toolbox.place(), &toolbox.policy());
     let hooked = toolbox.hooks.interested(&tool.spec().name);
     Ok(Box::new(Admitted { tool, input, access, hooked }))
 }
@@ -76,11 +76,11 @@ pub(crate) fn admit(
 pub fn preview<T>(
     tool: &Arc<dyn DynTool>,
     input: Value,
-    place: &Place,
+    (place, policy): (&Place, &Policy),
     look: impl FnOnce(&Request<'_>) -> T,
 ) -> Result<T, ToolError> {
     let input = validate(tool.as_ref(), input, Settings::default().input_limit)?;
-    let access = tool.access(&input, place);
+    let access = Access::of(tool.as_ref(), &input, place, policy);
     let admitted = Admitted { tool: tool.clone(), input, access, hooked: false };
     Ok(look(&request(&admitted)))
 }
@@ -213,7 +213,8 @@ fn rewritten(
             validate(tool, input, lane.toolbox().settings.input_limit)?
         }
     };
-    admitted.access = tool.access(&admitted.input, &lane.toolbox().place());
+    let toolbox = lane.toolbox();
+    admitted.access = Access::of(tool, &admitted.input, &toolbox.place(), &toolbox.policy());
     Ok(())
 }
 
@@ -222,6 +223,8 @@ struct Permit {
     admitted: Box<Admitted>,
     policy: Arc<Policy>,
     place: Arc<Place>,
+    /// Somebody was asked and said yes.
+    approved: bool,
     opinion: Option<HookOpinion>,
     notes: Vec<String>,
 }
@@ -232,11 +235,12 @@ async fn permission(lane: &Lane, hooked: Hooked) -> Result<Permit, ToolError> {
     let toolbox = lane.toolbox();
     let place = toolbox.place();
     // Links may have moved since submission: what is judged is what is there now.
-    admitted.access = admitted.tool.access(&admitted.input, &place);
     let policy = toolbox.policy();
+    admitted.access = Access::of(admitted.tool.as_ref(), &admitted.input, &place, &policy);
     let decision = judge(toolbox, &admitted, &policy, opinion.as_ref(), true);
     lane.event(decision_event(lane, &admitted, &decision));
-    match decision.behavior {
+    let behavior = decision.behavior;
+    match behavior {
         Behavior::Allow => {}
         Behavior::Deny => return Err(denied(&decision)),
         Behavior::Ask => {
@@ -251,7 +255,8 @@ async fn permission(lane: &Lane, hooked: Hooked) -> Result<Permit, ToolError> {
             Box::pin(settle(lane, &admitted)).await?;
         }
     }
-    Ok(Permit { admitted, policy, place, opinion, notes })
+    let approved = behavior == Behavior::Ask;
+    Ok(Permit { admitted, policy, place, approved, opinion, notes })
 }
 
 /// Waits for the call's place in the order, now that it is certain what it touches.
@@ -325,7 +330,7 @@ fn denied(decision: &Decision) -> ToolError {
 /// Stage 5: run it, under a deadline, with progress and a way to stop it.
 async fn execute(lane: &Lane, permit: Permit) -> Outcome {
     let toolbox = lane.toolbox();
-    let Permit { admitted, policy, place, opinion, notes } = permit;
+    let Permit { admitted, policy, place, approved, opinion, notes } = permit;
     let tool = admitted.tool.as_ref();
     if lane.cancel().is_cancelled() {
         return failure(lane, stopped());
@@ -349,7 +354,8 @@ async fn execute(lane: &Lane, permit: Permit) -> Outcome {
         progress: ProgressSender::new(lane.reporter()),
         cancel: lane.cancel().clone(),
         files: toolbox.files.clone(),
-        judged: admitted.access.paths().to_vec(),
+        access: admitted.access.clone(),
+        approved,
     };
     let began = Instant::now();
     let ran = AssertUnwindSafe(tool.run(&admitted.input, &call)).catch_unwind().await;

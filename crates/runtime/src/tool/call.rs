@@ -7,6 +7,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    access::Access,
     files::Files,
     place::{Located, Place},
     registry::Pool,
@@ -34,8 +35,10 @@ pub struct Call {
     pub files: Arc<Files>,
     /// Set when the call should stop.
     pub cancel: CancellationToken,
-    /// The paths it was permitted, each with where it led then.
-    pub(crate) judged: Vec<Located>,
+    /// What it was permitted to touch, paths with where they led then.
+    pub access: Access,
+    /// Somebody was asked and said yes.
+    pub approved: bool,
 }
 
 impl Call {
@@ -47,7 +50,7 @@ impl Call {
     /// A path as it was when the call was permitted: links that came since do not count.
     pub fn located(&self, path: &Path) -> Located {
         let written = self.place.absolute(path);
-        let judged = self.judged.iter().find(|judged| judged.written == written);
+        let judged = self.access.paths().iter().find(|judged| judged.written == written);
         // A path that nobody judged is taken by its spelling, in which no link is followed.
         judged.cloned().unwrap_or_else(|| Located { real: written.clone(), written })
     }

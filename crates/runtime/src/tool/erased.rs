@@ -108,7 +108,8 @@ where
             let structured = serde_json::to_value(&done.value).map_err(|error| {
                 ToolError::new(ErrorCode::Failed, format!("the result cannot be written as JSON: {error}"))
             })?;
-            Ok(ToolOutput { content, structured: Some(structured), is_error: false, effects: done.effects })
+            let Done { effects, is_error, .. } = done;
+            Ok(ToolOutput { content, structured: Some(structured), is_error, effects })
         })
     }
 }

@@ -120,11 +120,20 @@ pub struct Done<T> {
     pub value: T,
     /// Changes to the session.
     pub effects: Vec<SessionEffect>,
+    /// The tool worked, and what it reports is a failure.
+    pub is_error: bool,
+}
+
+impl<T> Done<T> {
+    /// A result that changes the session.
+    pub fn with(value: T, effects: Vec<SessionEffect>) -> Self {
+        Self { value, effects, is_error: false }
+    }
 }
 
 impl<T> From<T> for Done<T> {
     fn from(value: T) -> Self {
-        Self { value, effects: Vec::new() }
+        Self::with(value, Vec::new())
     }
 }
 

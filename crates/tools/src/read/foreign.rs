@@ -222,7 +222,7 @@ impl Loaded {
         let blocks = parsed.pieces.into_iter().map(Block::from).collect();
         let relative = !Path::new(&input.file_path).is_absolute();
         let value = Foreign { found: parsed.found, file_path: path, content, num_images, relative, blocks };
-        Ok(Done { value, effects: vec![SessionEffect::FileSeen(self.seen)] })
+        Ok(Done::with(value, vec![SessionEffect::FileSeen(self.seen)]))
     }
 }
 

@@ -194,7 +194,7 @@ impl Tool for Read {
             match disk::off_thread(work).await? {
                 Ok(Shown::Page(page, seen)) => {
                     let value = Output::Text(output(path, page, relative));
-                    return Ok(Done { value, effects: vec![SessionEffect::FileSeen(seen)] });
+                    return Ok(Done::with(value, vec![SessionEffect::FileSeen(seen)]));
                 }
                 Ok(Shown::Unchanged { first }) => {
                     let value = Unchanged { r#type: "unchanged", file_path: path, start_line: first };
@@ -208,8 +208,8 @@ impl Tool for Read {
         let loaded = disk::off_thread(move || foreign::load(&file))
             .await?
             .map_err(|failure| explain(&path, failure))?;
-        let Done { value, effects } = loaded.parse(input, path, self.worker.as_ref(), &call.cancel).await?;
-        Ok(Done { value: Output::Foreign(value), effects })
+        let Done { value, effects, .. } = loaded.parse(input, path, self.worker.as_ref(), &call.cancel).await?;
+        Ok(Done::with(Output::Foreign(value), effects))
     }
 
     fn map(&self, output: &Output) -> Vec<Block> {

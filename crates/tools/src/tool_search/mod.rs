@@ -100,7 +100,7 @@ impl Tool for ToolSearch {
             total_deferred_tools: call.pool.deferrable().len(),
             connecting_servers: call.pool.connecting().to_vec(),
         };
-        Ok(Done { value, effects: vec![SessionEffect::LoadTools(load)] })
+        Ok(Done::with(value, vec![SessionEffect::LoadTools(load)]))
     }
 
     fn map(&self, output: &Output) -> Vec<Block> {

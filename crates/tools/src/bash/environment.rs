@@ -1,0 +1,108 @@
+//! What a command finds in its environment, and how long it may take.
+
+use std::{ffi::OsString, path::PathBuf, time::Duration};
+
+/// Names with one of these in them hold secrets.
+const SECRET: [&str; 8] =
+    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH", "PRIVATE"];
+/// Names that only look like it.
+const HARMLESS: [&str; 4] = ["SSH_AUTH_SOCK", "XAUTHORITY", "KEYBOARD_LAYOUT", "GPG_TTY"];
+/// Nothing waits for a terminal, and nothing is coloured.
+const QUIET: [(&str, &str); 9] = [
+    ("PAGER", "cat"),
+    ("GIT_PAGER", "cat"),
+    ("MANPAGER", "cat"),
+    ("GH_PAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_EDITOR", "true"),
+    ("NO_COLOR", "1"),
+    ("TERM", "dumb"),
+    ("DEBIAN_FRONTEND", "noninteractive"),
+];
+/// Settings of git that keep a repository from running programs of its own.
+const HARDENED: [(&str, &str); 5] = [
+    ("core.fsmonitor", "false"),
+    ("core.hooksPath", "/dev/null"),
+    ("core.pager", "cat"),
+    ("diff.external", ""),
+    ("core.sshCommand", "false"),
+];
+
+/// How commands are run.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The environment to start from.
+    pub env: Vec<(OsString, OsString)>,
+    /// Secrets are handed down as well.
+    pub keep_secrets: bool,
+    /// The usual time and the longest.
+    pub limits: (Duration, Duration),
+    /// What is out of time is ended, instead of going on in the background.
+    pub kill_on_time_out: bool,
+    /// Nothing may run without a cage, whoever agrees.
+    pub bare_forbidden: bool,
+    /// Where whole outputs go, by session.
+    pub outputs: Option<PathBuf>,
+    /// Every command is confined to the working directories, unless a person agreed to it.
+    pub sandbox: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            env: Vec::new(),
+            keep_secrets: false,
+            limits: (Duration::from_secs(120), Duration::from_secs(600)),
+            kill_on_time_out: false,
+            bare_forbidden: false,
+            outputs: None,
+            sandbox: false,
+        }
+    }
+}
+
+impl Settings {
+    /// The limits that the environment asks for, under the names in use.
+    pub fn with_limits_of_env(mut self) -> Self {
+        let set = |name: &str| {
+            let value = self.env.iter().find(|(known, _)| known == name)?.1.to_str()?;
+            value.trim().parse().ok().filter(|ms| *ms > 0).map(Duration::from_millis)
+        };
+        let most = set("BASH_MAX_TIMEOUT_MS").unwrap_or(self.limits.1);
+        let usual = set("BASH_DEFAULT_TIMEOUT_MS").unwrap_or(self.limits.0);
+        self.limits = (usual.min(most), most);
+        self
+    }
+
+    /// What a command finds; `hardened` for one that nobody was asked about.
+    pub(super) fn environment(&self, hardened: bool) -> Vec<(OsString, OsString)> {
+        let mut env: Vec<(OsString, OsString)> = self
+            .env
+            .iter()
+            .filter(|(name, _)| self.keep_secrets || !is_secret(&name.to_string_lossy()))
+            .filter(|(name, _)| !QUIET.iter().any(|(quiet, _)| name == quiet))
+            .cloned()
+            .collect();
+        env.extend(QUIET.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))));
+        if hardened {
+            env.push(("GIT_CONFIG_COUNT".into(), HARDENED.len().to_string().into()));
+            for (number, (name, value)) in HARDENED.iter().enumerate() {
+                env.push((format!("GIT_CONFIG_KEY_{number}").into(), name.into()));
+                env.push((format!("GIT_CONFIG_VALUE_{number}").into(), value.into()));
+            }
+            env.push(("GIT_OPTIONAL_LOCKS".into(), "0".into()));
+        }
+        env
+    }
+
+    pub(super) fn output_file(&self, session: &str) -> Option<PathBuf> {
+        let folder = self.outputs.as_ref()?.join(session).join("outputs");
+        std::fs::create_dir_all(&folder).ok()?;
+        Some(folder.join(format!("{}.log", uuid::Uuid::now_v7())))
+    }
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    !HARMLESS.contains(&name.as_str()) && SECRET.iter().any(|part| name.contains(part))
+}

@@ -1,0 +1,360 @@
+//! Bash: runs a command line, in a cage that leaves open what was decided and nothing else.
+
+mod cage;
+mod environment;
+mod shown;
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use gripper_process::{Keep, Live, Spec, Status};
+use gripper_runtime::{
+    Access, Block, Call, ErrorCode, Facts, Place, Tool, ToolError,
+    permissions::Opinion,
+    schema::Problem,
+    tool::{Background, Done, Progress, ResultBound, SessionEffect},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::tasks::{self, Tasks};
+
+pub use cage::Denied;
+pub use environment::Settings;
+
+/// Between being asked and being made to end.
+pub(crate) const GRACE: Duration = Duration::from_millis(500);
+/// How often a running command is reported about.
+const TICK: Duration = Duration::from_millis(100);
+/// The most bytes of a command line; the system takes no longer argument.
+const LONGEST: usize = 128 * 1024 - 1024;
+/// What a call may take beyond the time its command has.
+const SLACK: Duration = Duration::from_secs(10);
+
+/// The tool.
+pub struct Bash {
+    settings: Arc<Settings>,
+    tasks: Tasks,
+}
+
+impl Bash {
+    /// The tool of a session.
+    pub fn new(settings: Arc<Settings>, tasks: Tasks) -> Self {
+        Self { settings, tasks }
+    }
+}
+
+/// What a call carries.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// The command line.
+    #[schemars(length(min = 1))]
+    pub command: String,
+    /// What it does, in five to ten words, for the person.
+    pub description: Option<String>,
+    /// How long it may take, in milliseconds; 120000 unless given, at most 600000.
+    #[schemars(range(min = 1, max = 600_000))]
+    pub timeout: Option<u64>,
+    /// Whether to return at once and let it run: its output is had with TaskOutput.
+    #[serde(alias = "runInBackground")]
+    pub run_in_background: Option<bool>,
+    /// Whether to run it without a cage. A person must agree each time.
+    #[serde(alias = "dangerouslyDisableSandbox")]
+    pub dangerously_disable_sandbox: Option<bool>,
+}
+
+/// The structured result.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Output {
+    /// What was printed, as far as it is shown.
+    pub stdout: String,
+    /// What was printed on standard error.
+    pub stderr: String,
+    /// How it ended; nothing while it runs or when a signal ended it.
+    pub exit_code: Option<i32>,
+    /// Somebody stopped it.
+    pub interrupted: bool,
+    /// What was printed is a picture.
+    pub is_image: bool,
+    /// The task that it goes on as.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub background_task_id: Option<String>,
+    /// What the exit code means where it is no failure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub return_code_interpretation: Option<String>,
+    /// Where all of the output is, if only part of it is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw_output_path: Option<PathBuf>,
+    /// Characters of the output that are not shown.
+    pub omitted_chars: usize,
+    /// Where the next command starts.
+    pub cwd: PathBuf,
+    /// What it was confined to.
+    pub confinement: String,
+    /// What the cage kept it from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<Denied>,
+    /// What the model should know besides.
+    pub notes: Vec<String>,
+    /// Both outputs as they came, for the model.
+    #[serde(skip)]
+    pub text: String,
+}
+
+impl Tool for Bash {
+    const NAME: &'static str = "Bash";
+    const DESCRIPTION: &'static str = include_str!("description.md");
+    const FACTS: Facts = Facts {
+        title: "Run a command",
+        aliases: &["BashTool"],
+        search_hint: "run execute shell command terminal script",
+        bound: ResultBound::SelfBounded,
+        background: Background::Always,
+        failure_spreads: true,
+        ..Facts::DEFAULT
+    };
+
+    type Input = Input;
+    type Output = Output;
+
+    fn examples() -> Vec<Value> {
+        vec![
+            json!({"command": "cargo test -p parser", "description": "Run the parser's tests", "timeout": 300_000}),
+            json!({"command": "npm run dev", "run_in_background": true}),
+        ]
+    }
+
+    fn check(&self, input: &Input) -> Vec<Problem> {
+        if input.command.contains('\0') {
+            return vec![Problem::found("/command", "bad_command", "no NUL characters", "a NUL character")];
+        }
+        if input.command.len() > LONGEST {
+            let found = format!("{} bytes", input.command.len());
+            let expected = format!("at most {LONGEST} bytes: write a script with Write and run that");
+            return vec![Problem::found("/command", "too_long", &expected, &found)];
+        }
+        Vec::new()
+    }
+
+    fn access(&self, input: &Input, _place: &Place) -> Access {
+        Access::command(&input.command)
+    }
+
+    fn opinion(&self, input: &Input) -> Opinion {
+        if input.dangerously_disable_sandbox == Some(true) {
+            let reason = "it asks to run without a cage".into();
+            return if self.settings.bare_forbidden {
+                Opinion::Deny("running without a cage is forbidden here".into())
+            } else {
+                Opinion::Ask { reason, firm: true }
+            };
+        }
+        match cage::missing() {
+            Some(why) => Opinion::Ask { reason: format!("commands cannot be confined: {why}").into(), firm: false },
+            None => Opinion::None,
+        }
+    }
+
+    fn time_limit(&self, input: &Input) -> Duration {
+        self.limit(input) + SLACK
+    }
+
+    fn summary(&self, input: &Input) -> String {
+        input.command.clone()
+    }
+
+    async fn run(&self, input: &Input, call: &Call) -> Result<Done<Output>, ToolError> {
+        let command = Running::start(self, input, call)?;
+        if input.run_in_background == Some(true) {
+            let id = self.tasks.add(command.live.clone(), &input.command, call);
+            let mut output = command.output("");
+            output.notes.push(format!("runs in the background as {id}: its output is had with TaskOutput"));
+            output.background_task_id = Some(id);
+            return Ok(output.into());
+        }
+        let limit = tokio::time::sleep(self.limit(input));
+        tokio::pin!(limit);
+        let mut told = 0;
+        loop {
+            tokio::select! {
+                biased;
+                () = call.cancel.cancelled() => {
+                    command.live.end(GRACE).await;
+                    return Err(ToolError::new(ErrorCode::Cancelled, command.text("the command was stopped")));
+                }
+                status = command.live.wait() => return Ok(command.done(status, call)),
+                () = &mut limit => break,
+                () = tokio::time::sleep(TICK) => {
+                    let seen = command.live.output().bytes();
+                    if seen != told {
+                        told = seen;
+                        call.progress.report(Progress { message: command.progress(), ..Progress::default() });
+                    }
+                }
+            }
+        }
+        self.out_of_time(input, call, command).await
+    }
+
+    fn map(&self, output: &Output) -> Vec<Block> {
+        shown::blocks(output)
+    }
+}
+
+impl Bash {
+    fn limit(&self, input: &Input) -> Duration {
+        let (usual, most) = self.settings.limits;
+        input.timeout.map_or(usual, Duration::from_millis).min(most)
+    }
+
+    /// What takes longer than it may goes on in the background, unless it only waits.
+    async fn out_of_time(
+        &self,
+        input: &Input,
+        call: &Call,
+        command: Running,
+    ) -> Result<Done<Output>, ToolError> {
+        let seconds = self.limit(input).as_secs_f64();
+        let waits = input.command.trim_start().starts_with("sleep");
+        let question = gripper_process::looks_like_prompt(&command.live.output().last_lines(1));
+        if self.settings.kill_on_time_out || waits || question.is_some() {
+            command.live.end(GRACE).await;
+            let why = match question {
+                Some(question) => format!(
+                    "it waits for an answer that nobody can give ({question}): use a flag that answers, or feed it input"
+                ),
+                None => "it was ended; give it a longer timeout, or run it in the background".to_owned(),
+            };
+            let words = command.text(&format!("the command was not done after {seconds} s: {why}"));
+            return Err(ToolError::new(ErrorCode::Timeout, words));
+        }
+        let id = self.tasks.add(command.live.clone(), &input.command, call);
+        let mut output = command.output("");
+        output.notes.push(format!(
+            "not done after {seconds} s, so it goes on in the background as {id}: its output is had with \
+             TaskOutput, and KillShell ends it"
+        ));
+        output.background_task_id = Some(id);
+        Ok(output.into())
+    }
+}
+
+/// A command that was started.
+struct Running {
+    live: Arc<Live>,
+    /// Stands before the folder that the shell ends in, if it may be another.
+    mark: Option<String>,
+    cage: cage::Cage,
+    start: PathBuf,
+}
+
+impl Running {
+    fn start(bash: &Bash, input: &Input, call: &Call) -> Result<Self, ToolError> {
+        let cage = cage::Cage::of(input.dangerously_disable_sandbox == Some(true), call, &bash.settings)?;
+        let start = call.cwd().to_owned();
+        if !start.is_dir() {
+            let words = format!("the working directory {} is gone: nothing can run there", start.display());
+            return Err(ToolError::new(ErrorCode::NotFound, words));
+        }
+        let analysis = call.access.command_use().map(|command| &command.analysis);
+        let stays = analysis.is_some_and(|analysis| analysis.cwd().map(Path::new) == Some(call.cwd()));
+        let mark = (!stays).then(|| uuid_mark(&call.id));
+        let line = match &mark {
+            Some(mark) => format!("trap 'printf \"\\n%s%s\" {mark} \"$PWD\"' EXIT\n{}", input.command),
+            None => input.command.clone(),
+        };
+        let hardened = call.access.read_only() && !call.approved;
+        let mut spec = Spec::shell(OsString::from(line), &start, bash.settings.environment(hardened));
+        spec.cage = cage.profile.clone();
+        let keep = Keep { file: bash.settings.output_file(&call.session), ..Keep::default() };
+        let live = Live::start(spec, keep).map_err(|error| {
+            ToolError::new(ErrorCode::Failed, format!("the command was not started: {error}"))
+        })?;
+        Ok(Self { live, mark, cage, start })
+    }
+
+    /// The last line and how much there was, for who watches.
+    fn progress(&self) -> String {
+        let last = String::from_utf8_lossy(&self.live.output().last_lines(1)).trim().to_owned();
+        format!("{:.0} s, {} lines: {last}", self.live.elapsed().as_secs_f64(), self.live.output().lines())
+    }
+
+    /// What there is so far behind some words.
+    fn text(&self, words: &str) -> String {
+        let text = self.output("").text;
+        if text.is_empty() { words.to_owned() } else { format!("{words}\n{text}") }
+    }
+
+    fn output(&self, mark: &str) -> Output {
+        let all = self.live.output();
+        let (shown, omitted) = shown::shown(all, mark);
+        Output {
+            stdout: shown::plain(&all.stdout(), mark),
+            stderr: shown::plain(&all.stderr(), ""),
+            raw_output_path: all.file().filter(|_| omitted > 0).map(Path::to_owned),
+            omitted_chars: omitted,
+            cwd: self.start.clone(),
+            confinement: self.cage.words.clone(),
+            text: shown,
+            ..Output::default()
+        }
+    }
+
+    fn done(self, status: Status, call: &Call) -> Done<Output> {
+        let mark = self.mark.clone().unwrap_or_default();
+        let mut output = self.output(&mark);
+        output.exit_code = match status {
+            Status::Exited(code) => Some(code),
+            _ => None,
+        };
+        output.interrupted = matches!(status, Status::Cancelled | Status::TimedOut);
+        if let Status::Signalled(signal) = status {
+            output.notes.push(format!("signal {signal} ended it"));
+        }
+        let analysis = call.access.command_use().map(|command| &command.analysis);
+        let meanings = analysis.map_or(&[][..], |analysis| analysis.exits());
+        output.return_code_interpretation = meanings
+            .iter()
+            .find(|(code, _)| Some(*code) == output.exit_code)
+            .map(|(_, meaning)| meaning.clone());
+        output.denied = self.cage.denied(&self.live.output().stderr(), &self.start);
+        let effects = self.moved(call, &mark, &mut output);
+        tasks::note_pictures(&mut output);
+        let failed = output.exit_code != Some(0) && output.return_code_interpretation.is_none();
+        Done { value: output, effects, is_error: failed }
+    }
+
+    /// The next command starts where this one ended, if that is in a working directory.
+    fn moved(&self, call: &Call, mark: &str, output: &mut Output) -> Vec<SessionEffect> {
+        let Some(end) = shown::marked(&self.live.output().stdout(), mark).map(PathBuf::from) else {
+            return Vec::new();
+        };
+        if end == self.start {
+            return Vec::new();
+        }
+        let real = end.canonicalize().unwrap_or_else(|_| end.clone());
+        if !real.is_dir() || !call.policy.directories.iter().any(|root| real.starts_with(root)) {
+            let (end, start) = (end.display(), self.start.display());
+            output.notes.push(format!("{end} is outside the working directories, so the next command starts in {start}"));
+            return Vec::new();
+        }
+        output.cwd.clone_from(&end);
+        vec![SessionEffect::SetCwd(end)]
+    }
+}
+
+/// A word that no output has by chance.
+fn uuid_mark(call: &str) -> String {
+    let tidy: String = call.chars().filter(char::is_ascii_alphanumeric).take(40).collect();
+    format!("gripper-cwd-{tidy}-{:x}:", std::process::id())
+}
+
+#[cfg(test)]
+mod tests;
