@@ -16,17 +16,16 @@
 mod capture;
 mod find;
 mod lease;
+pub mod live;
+pub mod output;
 mod tree;
 
 #[cfg(test)]
 mod tests;
 
-use std::{ffi::OsString, io, path::PathBuf, pin::pin, process::Stdio, time::Duration};
+use std::{ffi::OsString, io, path::PathBuf, process::Stdio, time::Duration};
 
-use tokio::{
-    io::{AsyncRead, AsyncWriteExt},
-    process::Command,
-};
+use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
 pub use capture::Captured;
@@ -34,6 +33,7 @@ pub use find::{NotFound, find_program};
 pub use lease::{Lease, NoLease};
 pub use tree::end_all;
 
+use live::{Keep, Live};
 use tree::Tree;
 
 /// What to run, and its limits.
@@ -121,62 +121,21 @@ pub enum StartError {
     },
 }
 
-/// Descendants that hold the pipes open may finish their last line before they are ended.
-const SETTLE: Duration = Duration::from_millis(100);
-
 /// Runs a child to its end.
 pub async fn run(spec: Spec, cancel: &CancellationToken) -> Result<Ended, StartError> {
-    let mut tree = start(&spec)?;
-    let (mut stdout, mut stderr) = (Captured::default(), Captured::default());
-    let status = attend(&mut tree, &spec, cancel, (&mut stdout, &mut stderr)).await;
+    let (limit, grace) = (spec.limit, spec.grace);
+    let keep = Keep { head: spec.keep, tail: 0, file: None, quota: 0 };
+    let live = Live::start(spec, keep)?;
+    let status = tokio::select! {
+        biased;
+        () = cancel.cancelled() => Status::Cancelled,
+        status = live.wait() => status,
+        () = tokio::time::sleep(limit) => Status::TimedOut,
+    };
+    live.end(grace).await;
+    let [stdout, stderr] = [live.output().stdout(), live.output().stderr()]
+        .map(|shown| Captured { bytes: shown.head, dropped: shown.omitted });
     Ok(Ended { status, stdout, stderr })
-}
-
-async fn attend(
-    tree: &mut Tree,
-    spec: &Spec,
-    cancel: &CancellationToken,
-    (stdout, stderr): (&mut Captured, &mut Captured),
-) -> Status {
-    let pipes = tree.take_pipes();
-    let traffic = async {
-        let feed = async {
-            if let Some(mut pipe) = pipes.stdin {
-                // A child that does not read its input may close the pipe; that is its right.
-                pipe.write_all(&spec.stdin).await.ok();
-            }
-        };
-        let keep = spec.keep;
-        tokio::join!(feed, drain(pipes.stdout, stdout, keep), drain(pipes.stderr, stderr, keep));
-    };
-    let mut traffic = pin!(traffic);
-    let mut silent = false;
-    let mut deadline = pin!(tokio::time::sleep(spec.limit));
-    let status = loop {
-        tokio::select! {
-            biased;
-            () = cancel.cancelled() => break Status::Cancelled,
-            status = tree.wait() => break status,
-            () = &mut deadline => break Status::TimedOut,
-            () = &mut traffic, if !silent => silent = true,
-        }
-    };
-    if matches!(status, Status::Exited(_) | Status::Signalled(_)) && !silent {
-        silent = tokio::time::timeout(SETTLE, &mut traffic).await.is_ok();
-    }
-    // While it tidies up it may still print.
-    let mut ending = pin!(tree.end(spec.grace));
-    while !silent {
-        tokio::select! {
-            () = &mut ending => {
-                tokio::time::timeout(SETTLE, &mut traffic).await.ok();
-                return status;
-            }
-            () = &mut traffic => silent = true,
-        }
-    }
-    ending.await;
-    status
 }
 
 fn start(spec: &Spec) -> Result<Tree, StartError> {
@@ -188,7 +147,7 @@ fn start(spec: &Spec) -> Result<Tree, StartError> {
         .env_clear()
         .envs(spec.env.iter().map(|(name, value)| (name, value)))
         .current_dir(&spec.cwd)
-        .stdin(Stdio::piped())
+        .stdin(if spec.stdin.is_empty() { Stdio::null() } else { Stdio::piped() })
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
@@ -196,10 +155,4 @@ fn start(spec: &Spec) -> Result<Tree, StartError> {
     // own keeps the child away from our terminal.
     unsafe { command.pre_exec(|| rustix::process::setsid().map(drop).map_err(io::Error::from)) };
     Tree::start(command).map_err(system)
-}
-
-async fn drain(pipe: Option<impl AsyncRead + Unpin>, into: &mut Captured, keep: usize) {
-    if let Some(pipe) = pipe {
-        into.fill(pipe, keep).await;
-    }
 }

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Ended, NotFound, Spec, StartError, Status, find_program, run};
 
-fn spec(line: &str) -> Spec {
+pub(crate) fn spec(line: &str) -> Spec {
     let path = ("PATH".into(), std::env::var_os("PATH").unwrap());
     Spec { grace: Duration::from_millis(100), ..Spec::shell(line, "/", vec![path]) }
 }
@@ -21,7 +21,7 @@ async fn ended(spec: Spec) -> Ended {
 }
 
 /// Waits until the file holds a whole line, and reads it as a process id.
-async fn pid_in(file: &Path) -> i32 {
+pub(crate) async fn pid_in(file: &Path) -> i32 {
     let begin = Instant::now();
     loop {
         if let Ok(text) = fs::read_to_string(file)
@@ -35,7 +35,7 @@ async fn pid_in(file: &Path) -> i32 {
 }
 
 /// Neither running nor a zombie that nobody reaped.
-fn gone(pid: i32) -> bool {
+pub(crate) fn gone(pid: i32) -> bool {
     !Path::new(&format!("/proc/{pid}")).exists()
 }
 

@@ -44,8 +44,8 @@ pub fn end_all() {
 }
 
 /// Where a tree begins.
-struct Root {
-    pid: Pid,
+pub(crate) struct Root {
+    pub(crate) pid: Pid,
     /// Tells the child from a later process with its number.
     started: Option<u64>,
     /// `MARK=value`, as it stands in the environment of the tree's processes.
@@ -80,6 +80,10 @@ impl Tree {
         let root = Arc::new(Root { pid, started: sweep::started(pid), mark, seen: Mutex::default() });
         lock(&RUNNING).push(root.clone());
         Ok(Self { child, root, ended: false })
+    }
+
+    pub(crate) fn root(&self) -> Arc<Root> {
+        self.root.clone()
     }
 
     pub(crate) fn take_pipes(&mut self) -> Pipes {
@@ -132,7 +136,7 @@ impl Drop for Tree {
 
 impl Root {
     /// Ends the tree at once, without a wait for its manners.
-    fn kill(&self) {
+    pub(crate) fn kill(&self) {
         for _ in 0..ROUNDS {
             if self.signal(Signal::KILL) == 0 {
                 return;

@@ -1,0 +1,212 @@
+//! A child that runs while others look at it.
+
+use std::{
+    os::fd::AsFd,
+    path::PathBuf,
+    pin::pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
+    sync::watch,
+    task::AbortHandle,
+};
+
+use crate::{
+    Spec, StartError, Status,
+    output::{Output, Source},
+    tree::{Root, Tree},
+};
+
+/// Descendants that hold the pipes open may finish their last line before they are ended.
+const SETTLE: Duration = Duration::from_millis(100);
+/// What one read may bring. Pages that are never filled cost nothing.
+const READ: usize = 256 * 1024;
+/// A pipe holds this much unless told otherwise; a read that empties a full one means a flood.
+const PIPE: usize = 64 * 1024;
+/// How much the pipe of a flood is made to hold. Only floods get it: the system counts such pipes
+/// for each user, and shrinks those that come later when there are too many.
+const WIDE_PIPE: usize = 1024 * 1024;
+
+/// What is kept of the output.
+#[derive(Debug, Clone)]
+pub struct Keep {
+    /// Bytes kept in memory of the beginning: of all output, and of each stream alone.
+    pub head: usize,
+    /// Bytes kept in memory of the end, likewise.
+    pub tail: usize,
+    /// Where all output goes, made with the first byte. What was there before is replaced.
+    pub file: Option<PathBuf>,
+    /// How many bytes may lie on disk; beyond that the oldest go.
+    pub quota: u64,
+}
+
+impl Default for Keep {
+    fn default() -> Self {
+        Self { head: 64 * 1024, tail: 64 * 1024, file: None, quota: 64 * 1024 * 1024 }
+    }
+}
+
+/// A child that was started, and what it printed so far. The last one who drops it ends the tree.
+pub struct Live {
+    root: Arc<Root>,
+    output: Arc<Output>,
+    begin: Instant,
+    /// How it ended and how long it took.
+    ended: watch::Receiver<Option<(Status, Duration)>>,
+    /// Holds the time to tidy up, once somebody wants it to end.
+    ask: watch::Sender<Option<Duration>>,
+    task: AbortHandle,
+}
+
+impl std::fmt::Debug for Live {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Live").field("pid", &self.pid()).field("status", &self.status()).finish()
+    }
+}
+
+impl Live {
+    /// Starts a child. Must be called inside a tokio runtime, whose end is the end of the child.
+    ///
+    /// The time limit of `spec` is not applied: what it means is for the caller to say.
+    pub fn start(spec: Spec, keep: Keep) -> Result<Arc<Self>, StartError> {
+        let begin = Instant::now();
+        let tree = crate::start(&spec)?;
+        let root = tree.root();
+        let output = Arc::new(Output::new(keep));
+        let (ask, asked) = watch::channel(None);
+        let (done, ended) = watch::channel(None);
+        let to = output.clone();
+        let task = tokio::spawn(async move {
+            let status = attend(tree, spec, &to, asked).await;
+            to.close();
+            done.send_replace(Some((status, begin.elapsed())));
+        });
+        Ok(Arc::new(Self { root, output, begin, ended, ask, task: task.abort_handle() }))
+    }
+
+    /// What it printed so far.
+    pub fn output(&self) -> &Output {
+        &self.output
+    }
+
+    /// The number of the process, which is also that of its group and session.
+    pub fn pid(&self) -> u32 {
+        self.root.pid.as_raw_pid().unsigned_abs()
+    }
+
+    /// How it ended; nothing while it runs, or while anything of it is still being ended.
+    pub fn status(&self) -> Option<Status> {
+        match *self.ended.borrow() {
+            Some((status, _)) => Some(status),
+            // The runtime went, and took the child with it.
+            None => self.ended.has_changed().is_err().then_some(Status::Cancelled),
+        }
+    }
+
+    /// How long it ran, or has been running.
+    pub fn elapsed(&self) -> Duration {
+        self.ended.borrow().map_or_else(|| self.begin.elapsed(), |(_, took)| took)
+    }
+
+    /// Waits until nothing of it is left.
+    pub async fn wait(&self) -> Status {
+        self.ended.clone().wait_for(Option::is_some).await.ok();
+        self.status().unwrap_or(Status::Cancelled)
+    }
+
+    /// Asks the whole tree to end, and after `grace` makes it. It ends too when this call is
+    /// dropped half way; a second call may set another `grace`.
+    pub async fn end(&self, grace: Duration) {
+        if self.status().is_none() {
+            self.ask.send_replace(Some(grace));
+            self.wait().await;
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        if self.status().is_none() {
+            // At once and here: the task may never be polled again.
+            self.root.kill();
+            self.task.abort();
+        }
+    }
+}
+
+async fn attend(
+    mut tree: Tree,
+    spec: Spec,
+    output: &Arc<Output>,
+    mut asked: watch::Receiver<Option<Duration>>,
+) -> Status {
+    let pipes = tree.take_pipes();
+    let feed = async {
+        if let Some(mut pipe) = pipes.stdin {
+            // A child that does not read its input may close the pipe; that is its right.
+            pipe.write_all(&spec.stdin).await.ok();
+        }
+    };
+    let [stdout, stderr] = [Source::Stdout, Source::Stderr];
+    let mut traffic = pin!(async {
+        tokio::join!(feed, drain(pipes.stdout, output, stdout), drain(pipes.stderr, output, stderr))
+    });
+    let mut silent = false;
+    let status = loop {
+        tokio::select! {
+            biased;
+            _ = asked.wait_for(Option::is_some) => break Status::Cancelled,
+            status = tree.wait() => break status,
+            _ = &mut traffic, if !silent => silent = true,
+        }
+    };
+    if status != Status::Cancelled && !silent {
+        silent = tokio::time::timeout(SETTLE, &mut traffic).await.is_ok();
+    }
+    let mut again = true;
+    while again {
+        let mut ending = pin!(tree.end(asked.borrow_and_update().unwrap_or(spec.grace)));
+        again = loop {
+            tokio::select! {
+                () = &mut ending => break false,
+                Ok(()) = asked.changed() => break true,
+                // While it tidies up it may still print.
+                _ = &mut traffic, if !silent => silent = true,
+            }
+        };
+    }
+    if !silent {
+        tokio::time::timeout(SETTLE, traffic).await.ok();
+    }
+    status
+}
+
+async fn drain(pipe: Option<impl AsyncRead + AsFd + Unpin>, output: &Arc<Output>, source: Source) {
+    let Some(mut pipe) = pipe else { return };
+    let (mut buffer, mut wide) = (vec![0; READ], false);
+    // A pipe that fails has nothing more to say.
+    while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
+        if count >= PIPE && !wide {
+            #[cfg(target_os = "linux")]
+            rustix::pipe::fcntl_setpipe_size(&pipe, WIDE_PIPE).ok();
+            wide = true;
+        }
+        if !output.has_file() {
+            output.take(source, &buffer[..count]);
+            continue;
+        }
+        // A disk may be slow.
+        let to = output.clone();
+        let work = tokio::task::spawn_blocking(move || {
+            to.take(source, &buffer[..count]);
+            buffer
+        });
+        buffer = work.await.unwrap_or_else(|_| vec![0; READ]);
+    }
+}
+
+#[cfg(test)]
+mod tests;
