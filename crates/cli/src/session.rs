@@ -24,7 +24,7 @@ use gripper_runtime::{
     results::{ResultsStore, StoreLimits},
     settings::{self, Kind, Sources},
 };
-use gripper_tools::Services;
+use gripper_tools::{Services, bash};
 
 use crate::{basis::Basis, show, worker};
 
@@ -104,10 +104,15 @@ pub(crate) fn surroundings(environment: &Environment) -> Surroundings {
     Surroundings { env: inherited(), transcript }
 }
 
-/// The built-in tools.
+/// The built-in tools, to be looked at.
 pub(crate) fn registry() -> anyhow::Result<Registry> {
+    registry_of(Arc::default())
+}
+
+/// The built-in tools, with how commands are run.
+fn registry_of(bash: Arc<bash::Settings>) -> anyhow::Result<Registry> {
     let mut registry = Registry::default();
-    let services = Services { worker: worker::command(), ..Services::default() };
+    let services = Services { worker: worker::command(), bash, ..Services::default() };
     for tool in gripper_tools::all(&services) {
         registry.register(tool).context("two built-in tools share a name")?;
     }
@@ -124,7 +129,8 @@ pub(crate) async fn open(
     if let Some(limit) = environment.max_concurrency {
         limits.max_concurrency = limit;
     }
-    let mut builder = Toolbox::builder(registry()?, basis.policy.clone()).settings(limits);
+    let commands = Arc::new(commands(environment, &basis));
+    let mut builder = Toolbox::builder(registry_of(commands)?, basis.policy.clone()).settings(limits);
     builder = builder.saver(Arc::new(Saver(basis.sources()?)));
     if basis.flags.yes {
         builder = builder.approver(Arc::new(Preapproved));
@@ -157,6 +163,25 @@ pub(crate) async fn open(
     let toolbox = shape(builder).build();
     toolbox.begin().await.iter().for_each(show::hook);
     Ok(Session { toolbox, recorder, failures, basis, hooks })
+}
+
+/// How commands are run, from the settings.
+fn commands(environment: &Environment, basis: &Basis) -> bash::Settings {
+    let sandbox = |key: &str| {
+        basis.loaded.effective.at(&format!("sandbox.{key}")).and_then(|node| node.value().as_bool())
+    };
+    let mut env = inherited();
+    env.retain(|(name, _)| name.to_str().is_none_or(|name| !basis.loaded.env.contains_key(name)));
+    env.extend(basis.loaded.env.iter().map(|(name, value)| (name.into(), value.into())));
+    bash::Settings {
+        env,
+        outputs: environment.config_dir.as_ref().map(|config| config.join("sessions")),
+        sandbox: sandbox("enabled") == Some(true),
+        fail_if_unavailable: sandbox("failIfUnavailable") == Some(true),
+        bare_forbidden: sandbox("allowUnsandboxedCommands") == Some(false),
+        ..bash::Settings::default()
+    }
+    .with_limits_of_env()
 }
 
 /// Files whose changes are kept, so that `gripper undo` can take them back.

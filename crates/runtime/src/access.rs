@@ -74,7 +74,12 @@ impl Access {
         let real = |path: &str| place.locate(Path::new(path)).real;
         let place = CommandPlace { cwd: &cwd, home: &home, real: &real };
         let request = Request::command(&tool.spec().name, text, policy, place);
-        let known = if request.read_only { Self::concurrency_safe() } else { Self::unknown() };
+        let mut known = if request.read_only { Self::concurrency_safe() } else { Self::unknown() };
+        // The calls behind it start where it ends.
+        let end = request.command_use().and_then(|command| command.analysis.cwd());
+        if end != Some(&*cwd) {
+            known = known.alone();
+        }
         Self { subjects: request.subjects, ..known }
     }
 

@@ -4,15 +4,20 @@
 //! schema file, listing, pipeline, follows from what the tool declares.
 
 pub mod apply_patch;
+pub mod bash;
+pub mod bash_output;
 mod disk;
 pub mod edit;
 mod editing;
 pub mod glob;
 pub mod grep;
+pub mod kill_shell;
 pub mod multi_edit;
 pub mod notebook_edit;
 pub mod read;
 pub mod sleep;
+pub mod task_output;
+pub mod tasks;
 pub mod text;
 pub mod todo_write;
 pub mod tool_search;
@@ -29,6 +34,10 @@ use gripper_runtime::{DynTool, erase};
 pub struct Services {
     /// The session's to-do list.
     pub todos: todo_write::TodoList,
+    /// How commands are run.
+    pub bash: Arc<bash::Settings>,
+    /// The session's background tasks.
+    pub tasks: tasks::Tasks,
     /// How Glob behaves.
     pub glob: glob::Settings,
     /// How foreign bytes are parsed; without it, pictures, PDF documents and notebooks are refused.
@@ -37,14 +46,19 @@ pub struct Services {
 
 /// Every built-in tool, in order of name.
 pub fn all(services: &Services) -> Vec<Arc<dyn DynTool>> {
+    let tasks = || services.tasks.clone();
     vec![
+        erase(bash::Bash::new(services.bash.clone(), tasks())),
+        erase(bash_output::BashOutput::new(tasks())),
         erase(edit::Edit),
         erase(glob::Glob::new(services.glob)),
         erase(grep::Grep::default()),
+        erase(kill_shell::KillShell::new(tasks())),
         erase(multi_edit::MultiEdit),
         erase(notebook_edit::NotebookEdit),
         erase(read::Read::new(services.worker.clone())),
         erase(sleep::Sleep),
+        erase(task_output::TaskOutput::new(tasks())),
         erase(todo_write::TodoWrite::new(services.todos.clone())),
         erase(tool_search::ToolSearch),
         erase(write::Write),

@@ -7,14 +7,20 @@ pub mod ledger;
 mod open;
 mod similar;
 mod stamp;
+mod survey;
 mod swap;
 mod watch;
 
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap},
+    path::PathBuf,
+    sync::Arc,
+};
 
 pub use failure::WriteFailure;
 pub use open::{OpenFailure, open_regular, open_without_links};
 pub use stamp::Stamp;
+pub use survey::{Account, Found, Survey};
 pub use swap::Snapshot;
 pub use watch::{ChangedFile, FileChange, ShowDifference};
 
@@ -22,8 +28,9 @@ use crate::{
     place::Located,
     schema,
     settings::{self, Sources},
+    sync::Mutex,
 };
-use history::{Back, History, Plan, Planned};
+use history::{Back, History, Kept, Plan, Planned};
 use ledger::{Content, ContentHash, Ledger, Seen, content_hash};
 use swap::{Swap, missing_folders, remove_folders};
 use watch::Watch;
@@ -37,6 +44,8 @@ pub struct Files {
     swap: Swap,
     settings: Option<Sources>,
     watch: Option<Watch>,
+    /// What surveys have found, so that unchanged files are not read again.
+    surveyed: Mutex<HashMap<PathBuf, (Stamp, Kept)>>,
 }
 
 /// A change of one file.
@@ -100,7 +109,7 @@ impl Files {
     pub fn with_history(history: History, settings: Option<Sources>) -> Self {
         let swap = history.drafts().map(Swap::announced_in).unwrap_or_default();
         swap.tidy(|bytes| history.rescue(bytes));
-        Self { ledger: Ledger::default(), history: Some(history), swap, settings, watch: None }
+        Self { history: Some(history), swap, settings, ..Self::default() }
     }
 
     /// Also notices what others do to files the model knows.

@@ -30,6 +30,10 @@ pub struct Coercion {
 /// Repairs `input` until it fits or nothing more can be done.
 pub(super) fn coerce(schema: &Value, input: &mut Value, fits: &dyn Fn(&Value) -> bool) -> Vec<Coercion> {
     let mut made = Vec::new();
+    if fits(input) {
+        return made;
+    }
+    rename(schema, input, &mut made);
     for _ in 0..MAX_ROUNDS {
         if fits(input) {
             break;
@@ -41,6 +45,40 @@ pub(super) fn coerce(schema: &Value, input: &mut Value, fits: &dyn Fn(&Value) ->
         made.extend(apply(plan, input));
     }
     made
+}
+
+/// Gives fields their names where only the spelling differs: `runInBackground` is `run_in_background`. Only
+/// where no other fields are allowed, so that it cannot be meant otherwise.
+fn rename(schema: &Value, input: &mut Value, made: &mut Vec<Coercion>) {
+    let closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
+    let (Some(known), Some(fields)) =
+        (schema.get("properties").and_then(Value::as_object), input.as_object_mut())
+    else {
+        return;
+    };
+    let spellings: Vec<(String, String)> = fields
+        .keys()
+        .filter(|name| closed && !known.contains_key(*name))
+        .map(|name| (name.clone(), snake_case(name)))
+        .filter(|(_, name)| known.contains_key(name) && !fields.contains_key(name))
+        .collect();
+    for (from, to) in spellings {
+        if let Some(value) = fields.remove(&from) {
+            made.push(Coercion { path: format!("/{}", escape(&from)), from, to: to.clone() });
+            fields.insert(to, value);
+        }
+    }
+}
+
+fn snake_case(name: &str) -> String {
+    let mut snake = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+    }
+    snake
 }
 
 fn apply(repairs: Repairs, input: &mut Value) -> Vec<Coercion> {

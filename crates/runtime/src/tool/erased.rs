@@ -7,7 +7,7 @@ use gripper_permissions::Opinion;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::Value;
 
-use super::{Call, DynTool, ErrorCode, ParsedInput, Tool, ToolError, ToolOutput, ToolSpec, ValidInput};
+use super::{Call, Done, DynTool, ErrorCode, ParsedInput, Tool, ToolError, ToolOutput, ToolSpec, ValidInput};
 use crate::{
     access::Access,
     place::Place,

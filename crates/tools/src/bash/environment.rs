@@ -3,8 +3,7 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 /// Names with one of these in them hold secrets.
-const SECRET: [&str; 8] =
-    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH", "PRIVATE"];
+const SECRET: [&str; 8] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH", "PRIVATE"];
 /// Names that only look like it.
 const HARMLESS: [&str; 4] = ["SSH_AUTH_SOCK", "XAUTHORITY", "KEYBOARD_LAYOUT", "GPG_TTY"];
 /// Nothing waits for a terminal, and nothing is coloured.
@@ -45,6 +44,8 @@ pub struct Settings {
     pub outputs: Option<PathBuf>,
     /// Every command is confined to the working directories, unless a person agreed to it.
     pub sandbox: bool,
+    /// What cannot be confined does not run at all.
+    pub fail_if_unavailable: bool,
 }
 
 impl Default for Settings {
@@ -57,6 +58,7 @@ impl Default for Settings {
             bare_forbidden: false,
             outputs: None,
             sandbox: false,
+            fail_if_unavailable: false,
         }
     }
 }
@@ -102,7 +104,7 @@ impl Settings {
     }
 }
 
-fn is_secret(name: &str) -> bool {
+pub(super) fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     !HARMLESS.contains(&name.as_str()) && SECRET.iter().any(|part| name.contains(part))
 }

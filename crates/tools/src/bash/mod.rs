@@ -2,6 +2,7 @@
 
 mod cage;
 mod environment;
+mod journal;
 mod shown;
 
 use std::{
@@ -11,7 +12,10 @@ use std::{
     time::Duration,
 };
 
-use gripper_process::{Keep, Live, Spec, Status};
+use gripper_process::{
+    Spec, Status,
+    live::{Keep, Live},
+};
 use gripper_runtime::{
     Access, Block, Call, ErrorCode, Facts, Place, Tool, ToolError,
     permissions::Opinion,
@@ -22,10 +26,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::tasks::{self, Tasks};
+use crate::tasks::Tasks;
+use journal::Journal;
 
 pub use cage::Denied;
 pub use environment::Settings;
+pub(crate) use shown::plain;
 
 /// Between being asked and being made to end.
 pub(crate) const GRACE: Duration = Duration::from_millis(500);
@@ -33,6 +39,8 @@ pub(crate) const GRACE: Duration = Duration::from_millis(500);
 const TICK: Duration = Duration::from_millis(100);
 /// The most bytes of a command line; the system takes no longer argument.
 const LONGEST: usize = 128 * 1024 - 1024;
+/// Bytes of the beginning and of the end that are kept to be shown.
+const KEPT: usize = 256 * 1024;
 /// What a call may take beyond the time its command has.
 const SLACK: Duration = Duration::from_secs(10);
 
@@ -62,10 +70,8 @@ pub struct Input {
     #[schemars(range(min = 1, max = 600_000))]
     pub timeout: Option<u64>,
     /// Whether to return at once and let it run: its output is had with TaskOutput.
-    #[serde(alias = "runInBackground")]
     pub run_in_background: Option<bool>,
     /// Whether to run it without a cage. A person must agree each time.
-    #[serde(alias = "dangerouslyDisableSandbox")]
     pub dangerously_disable_sandbox: Option<bool>,
 }
 
@@ -157,7 +163,9 @@ impl Tool for Bash {
             };
         }
         match cage::missing() {
-            Some(why) => Opinion::Ask { reason: format!("commands cannot be confined: {why}").into(), firm: false },
+            Some(why) => {
+                Opinion::Ask { reason: format!("commands cannot be confined: {why}").into(), firm: false }
+            }
             None => Opinion::None,
         }
     }
@@ -171,9 +179,10 @@ impl Tool for Bash {
     }
 
     async fn run(&self, input: &Input, call: &Call) -> Result<Done<Output>, ToolError> {
+        let journal = Journal::begin(call).await;
         let command = Running::start(self, input, call)?;
         if input.run_in_background == Some(true) {
-            let id = self.tasks.add(command.live.clone(), &input.command, call);
+            let id = self.keep(&command, input, journal);
             let mut output = command.output("");
             output.notes.push(format!("runs in the background as {id}: its output is had with TaskOutput"));
             output.background_task_id = Some(id);
@@ -187,9 +196,18 @@ impl Tool for Bash {
                 biased;
                 () = call.cancel.cancelled() => {
                     command.live.end(GRACE).await;
+                    if let Some(journal) = journal {
+                        journal.end().await;
+                    }
                     return Err(ToolError::new(ErrorCode::Cancelled, command.text("the command was stopped")));
                 }
-                status = command.live.wait() => return Ok(command.done(status, call)),
+                status = command.live.wait() => {
+                    let mut done = command.done(status, call);
+                    if let Some(journal) = journal {
+                        done.value.notes.extend(journal.end().await);
+                    }
+                    return Ok(done);
+                }
                 () = &mut limit => break,
                 () = tokio::time::sleep(TICK) => {
                     let seen = command.live.output().bytes();
@@ -200,7 +218,7 @@ impl Tool for Bash {
                 }
             }
         }
-        self.out_of_time(input, call, command).await
+        self.out_of_time(input, command, journal).await
     }
 
     fn map(&self, output: &Output) -> Vec<Block> {
@@ -214,18 +232,34 @@ impl Bash {
         input.timeout.map_or(usual, Duration::from_millis).min(most)
     }
 
+    /// Lets a command go on as a task; what it changed is written down when it ends.
+    fn keep(&self, command: &Running, input: &Input, journal: Option<Journal>) -> String {
+        let live = command.live.clone();
+        if let Some(journal) = journal {
+            let live = live.clone();
+            tokio::spawn(async move {
+                live.wait().await;
+                journal.end().await;
+            });
+        }
+        self.tasks.add(live, &input.command)
+    }
+
     /// What takes longer than it may goes on in the background, unless it only waits.
     async fn out_of_time(
         &self,
         input: &Input,
-        call: &Call,
         command: Running,
+        journal: Option<Journal>,
     ) -> Result<Done<Output>, ToolError> {
         let seconds = self.limit(input).as_secs_f64();
         let waits = input.command.trim_start().starts_with("sleep");
         let question = gripper_process::looks_like_prompt(&command.live.output().last_lines(1));
         if self.settings.kill_on_time_out || waits || question.is_some() {
             command.live.end(GRACE).await;
+            if let Some(journal) = journal {
+                journal.end().await;
+            }
             let why = match question {
                 Some(question) => format!(
                     "it waits for an answer that nobody can give ({question}): use a flag that answers, or feed it input"
@@ -235,7 +269,7 @@ impl Bash {
             let words = command.text(&format!("the command was not done after {seconds} s: {why}"));
             return Err(ToolError::new(ErrorCode::Timeout, words));
         }
-        let id = self.tasks.add(command.live.clone(), &input.command, call);
+        let id = self.keep(&command, input, journal);
         let mut output = command.output("");
         output.notes.push(format!(
             "not done after {seconds} s, so it goes on in the background as {id}: its output is had with \
@@ -253,6 +287,8 @@ struct Running {
     mark: Option<String>,
     cage: cage::Cage,
     start: PathBuf,
+    /// Where all of its output goes.
+    file: Option<PathBuf>,
 }
 
 impl Running {
@@ -273,17 +309,22 @@ impl Running {
         let hardened = call.access.read_only() && !call.approved;
         let mut spec = Spec::shell(OsString::from(line), &start, bash.settings.environment(hardened));
         spec.cage = cage.profile.clone();
-        let keep = Keep { file: bash.settings.output_file(&call.session), ..Keep::default() };
+        let file = bash.settings.output_file(&call.session);
+        let keep = Keep { head: KEPT, tail: KEPT, file: file.clone(), ..Keep::default() };
         let live = Live::start(spec, keep).map_err(|error| {
             ToolError::new(ErrorCode::Failed, format!("the command was not started: {error}"))
         })?;
-        Ok(Self { live, mark, cage, start })
+        Ok(Self { live, mark, cage, start, file })
     }
 
     /// The last line and how much there was, for who watches.
     fn progress(&self) -> String {
         let last = String::from_utf8_lossy(&self.live.output().last_lines(1)).trim().to_owned();
-        format!("{:.0} s, {} lines: {last}", self.live.elapsed().as_secs_f64(), self.live.output().lines())
+        format!(
+            "{:.0} s, {} lines: {last}",
+            self.live.elapsed().as_secs_f64(),
+            self.live.output().snapshot().lines
+        )
     }
 
     /// What there is so far behind some words.
@@ -294,11 +335,13 @@ impl Running {
 
     fn output(&self, mark: &str) -> Output {
         let all = self.live.output();
-        let (shown, omitted) = shown::shown(all, mark);
+        let whole = all.snapshot();
+        let in_file = whole.before_file == Some(0);
+        let (shown, omitted) = shown::shown(whole, mark);
         Output {
-            stdout: shown::plain(&all.stdout(), mark),
-            stderr: shown::plain(&all.stderr(), ""),
-            raw_output_path: all.file().filter(|_| omitted > 0).map(Path::to_owned),
+            stdout: shown::plain(&shown::bytes(all.stdout()), mark),
+            stderr: shown::plain(&shown::bytes(all.stderr()), ""),
+            raw_output_path: self.file.clone().filter(|_| omitted > 0 && in_file),
             omitted_chars: omitted,
             cwd: self.start.clone(),
             confinement: self.cage.words.clone(),
@@ -324,16 +367,17 @@ impl Running {
             .iter()
             .find(|(code, _)| Some(*code) == output.exit_code)
             .map(|(_, meaning)| meaning.clone());
-        output.denied = self.cage.denied(&self.live.output().stderr(), &self.start);
+        output.denied = self.cage.denied(&shown::bytes(self.live.output().stderr()), &self.start);
         let effects = self.moved(call, &mark, &mut output);
-        tasks::note_pictures(&mut output);
+        output.is_image = shown::picture(&output.stdout).is_some();
         let failed = output.exit_code != Some(0) && output.return_code_interpretation.is_none();
         Done { value: output, effects, is_error: failed }
     }
 
     /// The next command starts where this one ended, if that is in a working directory.
     fn moved(&self, call: &Call, mark: &str, output: &mut Output) -> Vec<SessionEffect> {
-        let Some(end) = shown::marked(&self.live.output().stdout(), mark).map(PathBuf::from) else {
+        let Some(end) = shown::marked(&shown::bytes(self.live.output().stdout()), mark).map(PathBuf::from)
+        else {
             return Vec::new();
         };
         if end == self.start {
@@ -342,7 +386,9 @@ impl Running {
         let real = end.canonicalize().unwrap_or_else(|_| end.clone());
         if !real.is_dir() || !call.policy.directories.iter().any(|root| real.starts_with(root)) {
             let (end, start) = (end.display(), self.start.display());
-            output.notes.push(format!("{end} is outside the working directories, so the next command starts in {start}"));
+            output.notes.push(format!(
+                "{end} is outside the working directories, so the next command starts in {start}"
+            ));
             return Vec::new();
         }
         output.cwd.clone_from(&end);
@@ -357,4 +403,4 @@ fn uuid_mark(call: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

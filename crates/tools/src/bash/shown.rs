@@ -1,7 +1,7 @@
 //! The output of a command as it is shown: no escape sequences, and of a long one the beginning, the end and
 //! the lines between that look like errors.
 
-use gripper_process::Output as Live;
+use gripper_process::output::Shown;
 use gripper_runtime::{Block, permissions::visible};
 
 use super::Output;
@@ -14,11 +14,22 @@ const BETWEEN: usize = 4_000;
 const TELLING: [&str; 7] = ["error", "Error", "ERROR", "FAILED", "panicked", "fatal", "warning:"];
 
 /// Both outputs as they came, and how many characters are left out. `mark` and what follows is not shown.
-pub(super) fn shown(output: &Live, mark: &str) -> (String, usize) {
-    let (head, tail, lost) = output.whole();
-    let (head, tail) = (plain(&head, mark), plain(&tail, mark));
-    let text = if lost == 0 { head + &tail } else { format!("{head}\n[… {lost} bytes are left out …]\n{tail}") };
+pub(super) fn shown(output: Shown, mark: &str) -> (String, usize) {
+    let lost = output.omitted;
+    let text = if lost == 0 {
+        plain(&bytes(output), mark)
+    } else {
+        let (head, tail) = (plain(&output.head, mark), plain(&output.tail, mark));
+        format!("{head}\n[… {lost} bytes are left out …]\n{tail}")
+    };
     shorten(&text, usize::try_from(lost).unwrap_or(usize::MAX))
+}
+
+/// The beginning and the end in one piece.
+pub(super) fn bytes(output: Shown) -> Vec<u8> {
+    let mut all = output.head;
+    all.extend(output.tail);
+    all
 }
 
 fn shorten(text: &str, lost: usize) -> (String, usize) {
@@ -46,7 +57,7 @@ fn shorten(text: &str, lost: usize) -> (String, usize) {
 
 /// Bytes as text: escape sequences taken out, a line that was written over shown as it ended, and what no
 /// terminal shows made visible.
-pub(super) fn plain(bytes: &[u8], mark: &str) -> String {
+pub(crate) fn plain(bytes: &[u8], mark: &str) -> String {
     let text = String::from_utf8_lossy(bytes);
     let text = match text.rfind(mark) {
         Some(at) if !mark.is_empty() => text.get(..at).map(|text| text.strip_suffix('\n').unwrap_or(text)),
@@ -73,7 +84,9 @@ fn without_escapes(text: &str) -> String {
         let after = rest.get(at + 1..).unwrap_or_default();
         let length = match after.chars().next() {
             // Up to the letter that ends it.
-            Some('[') => after.get(1..).unwrap_or_default().find(|c: char| ('@'..='~').contains(&c)).map(|end| end + 2),
+            Some('[') => {
+                after.get(1..).unwrap_or_default().find(|c: char| ('@'..='~').contains(&c)).map(|end| end + 2)
+            }
             // A title or a link: up to the bell or the string terminator.
             Some(']') => match (after.find('\u{7}'), after.find("\u{1b}\\")) {
                 (Some(bell), Some(end)) if bell < end => Some(bell + 1),

@@ -208,7 +208,8 @@ impl Tool for Read {
         let loaded = disk::off_thread(move || foreign::load(&file))
             .await?
             .map_err(|failure| explain(&path, failure))?;
-        let Done { value, effects, .. } = loaded.parse(input, path, self.worker.as_ref(), &call.cancel).await?;
+        let Done { value, effects, .. } =
+            loaded.parse(input, path, self.worker.as_ref(), &call.cancel).await?;
         Ok(Done::with(Output::Foreign(value), effects))
     }
 

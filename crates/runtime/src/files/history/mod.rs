@@ -29,7 +29,7 @@ use store::Store;
 
 /// Contents that calls write are kept up to this size, so that a later change by someone else can be
 /// told apart; what was there before is kept at any size.
-const KEPT_AFTER: usize = 1024 * 1024;
+pub(super) const KEPT_AFTER: usize = 1024 * 1024;
 
 /// A content in the store and the mode of the file that had it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,6 +105,9 @@ pub(super) struct Planned<'a> {
     pub(super) made: Vec<PathBuf>,
 }
 
+/// A change that has been made: where, what was there, what is there now, and the folders it made.
+pub(super) type Done<'a> = (&'a Path, Option<Kept>, Option<Kept>, Vec<PathBuf>);
+
 /// The history of one session.
 #[derive(Debug)]
 pub struct History {
@@ -144,11 +147,11 @@ impl History {
                 path: change.path.into(),
                 before: change
                     .before
-                    .map(|file| self.kept(&file.bytes, file.hash(), file.stamp.permissions(), true))
+                    .map(|file| self.put(&file.bytes, file.hash(), file.stamp.permissions(), true))
                     .transpose()?,
                 after: change
                     .after
-                    .map(|(bytes, hash, mode)| self.kept(bytes, hash, mode, bytes.len() <= KEPT_AFTER))
+                    .map(|(bytes, hash, mode)| self.put(bytes, hash, mode, bytes.len() <= KEPT_AFTER))
                     .transpose()?,
                 made: change.made.iter().map(|folder| folder.as_path().into()).collect(),
             };
@@ -157,7 +160,27 @@ impl History {
         self.write(&lines)
     }
 
-    fn kept(&self, bytes: &[u8], hash: ContentHash, mode: u32, keep: bool) -> io::Result<Kept> {
+    /// Writes down changes that have been made; their contents have been put away.
+    pub(super) fn record_done(&self, turn: &str, changes: Vec<Done<'_>>) -> io::Result<()> {
+        let lines: Vec<Line> = changes
+            .into_iter()
+            .map(|(path, before, after, made)| {
+                let made = made.iter().map(|folder| folder.as_path().into()).collect();
+                Line::Change(Entry {
+                    turn: turn.to_owned(),
+                    at: now(),
+                    path: path.into(),
+                    before,
+                    after,
+                    made,
+                })
+            })
+            .collect();
+        if lines.is_empty() { Ok(()) } else { self.write(&lines) }
+    }
+
+    /// Names a content, and keeps it if wanted.
+    pub(super) fn put(&self, bytes: &[u8], hash: ContentHash, mode: u32, keep: bool) -> io::Result<Kept> {
         let hash = hex(&hash);
         if keep {
             self.store.keep(&hash, bytes)?;

@@ -1,0 +1,151 @@
+//! What a command is confined to, from what was decided about it.
+
+use std::{
+    fmt, fs,
+    path::{Path, PathBuf},
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use gripper_process::confine::{self, Profile};
+use gripper_runtime::{
+    Call, ErrorCode, Located, ToolError,
+    permissions::{Behavior, PathUse, Policy, Sieve},
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Settings;
+use crate::walk::{self, Candidate, Limit, Root};
+
+/// Looking for files to hide may take so long; a tree that is larger is not searched unasked.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Folders of a home in which programs keep what they know.
+const CONFIGURATION: [&str; 3] = ["", ".config", ".local/share"];
+
+/// Something that the cage kept a command from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Denied {
+    /// What it tried.
+    pub what: String,
+    /// The path or the host.
+    pub target: String,
+}
+
+impl fmt::Display for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "to {} {}", self.what, self.target)
+    }
+}
+
+/// Why commands cannot be confined here, if they cannot.
+pub(super) fn missing() -> Option<String> {
+    confine::probe().unusable()
+}
+
+/// A command's cage.
+pub(super) struct Cage {
+    pub(super) profile: Option<Profile>,
+    /// The same in words.
+    pub(super) words: String,
+}
+
+impl Cage {
+    /// The cage for a call that may run; `bare` if a person agreed to none.
+    pub(super) fn of(bare: bool, call: &Call, settings: &Settings) -> Result<Self, ToolError> {
+        let none = |words: &str| Ok(Self { profile: None, words: words.to_owned() });
+        if bare {
+            return none("none, as agreed");
+        }
+        let reads = call.access.read_only() && !call.approved;
+        if !reads && !settings.sandbox {
+            return none("none");
+        }
+        if let Some(why) = missing() {
+            if settings.fail_if_unavailable {
+                let words = format!("not run: commands cannot be confined here ({why}), and must be");
+                return Err(ToolError::new(ErrorCode::Denied, words));
+            }
+            return none(&format!("none: {why}"));
+        }
+        let hidden = hidden(call)?;
+        if reads {
+            let profile = Profile::read_only(hidden);
+            return Ok(Self { profile: Some(profile), words: "writes nothing, no network".to_owned() });
+        }
+        let roots: Vec<PathBuf> = call.policy.directories.iter().map(|root| real(root)).collect();
+        let shown: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
+        let words = format!("writes {} and temporary files only, no network", shown.join(", "));
+        Ok(Self { profile: Some(Profile { hidden, ..Profile::writes(roots) }), words })
+    }
+
+    /// What the cage kept the command from, by what the command itself was told.
+    pub(super) fn denied(&self, stderr: &[u8], cwd: &Path) -> Vec<Denied> {
+        let Some(profile) = &self.profile else { return Vec::new() };
+        profile
+            .denials(&String::from_utf8_lossy(stderr), cwd)
+            .into_iter()
+            .map(|denial| Denied { what: denial.what.to_string(), target: denial.target })
+            .collect()
+    }
+}
+
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// Files that must not be read: those in the home always, those in the working directories when the command
+/// may come upon them.
+fn hidden(call: &Call) -> Result<Vec<PathBuf>, ToolError> {
+    let policy = &call.policy;
+    let mut hidden = of_home(policy);
+    let command = call.access.command_use();
+    if command.is_some_and(|command| command.analysis.confined().is_empty()) && call.access.read_only() {
+        return Ok(hidden);
+    }
+    for root in &policy.directories {
+        let real = real(root);
+        let root =
+            Root { at: Located { written: root.clone(), real: real.clone() }, cwd: call.cwd().to_owned() };
+        let sieve = Sieve::new(policy, root.path_use(&real));
+        let found = Mutex::new(Vec::new());
+        let wanted = |file: Candidate<'_>| {
+            if sieve.judge(&root.path_use(file.path)) != Behavior::Allow
+                && let Ok(mut found) = found.lock()
+            {
+                found.push(file.path.to_owned());
+            }
+            false
+        };
+        let limit = Limit { cancelled: &|| call.cancel.is_cancelled(), deadline: Instant::now() + PATIENCE };
+        let walked = walk::newest_of_all(&root, None, &limit, Some(0), &wanted);
+        if walked.halt.is_some() {
+            let words = "not run: there are too many files to find those that must stay hidden; name the files, or ask for permission";
+            return Err(ToolError::new(ErrorCode::Failed, words));
+        }
+        hidden.append(&mut found.into_inner().unwrap_or_default());
+    }
+    Ok(hidden)
+}
+
+/// What in the person's home holds secrets.
+fn of_home(policy: &Policy) -> Vec<PathBuf> {
+    let sieve = Sieve::new(policy, PathUse::new(&policy.home, &policy.home, false));
+    let secret = |path: &Path| sieve.judge(&PathUse::new(path, path, false)) != Behavior::Allow;
+    let mut hidden = Vec::new();
+    for folder in CONFIGURATION {
+        for entry in fs::read_dir(policy.home.join(folder)).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if secret(&path) || folder && secret(&path.join("any")) {
+                hidden.push(path);
+            } else if folder {
+                let inside = fs::read_dir(&path).into_iter().flatten().flatten();
+                // One level deeper, for those with a single file of credentials; not in ordinary folders.
+                let dotted = entry.file_name().as_encoded_bytes().starts_with(b".");
+                hidden.extend(inside.map(|file| file.path()).filter(|file| dotted && secret(file)));
+            }
+        }
+    }
+    hidden
+}
