@@ -162,7 +162,7 @@ fn carried_over(mut policy: Policy, current: &Policy, mode_before: Mode) -> Poli
 fn with_flags(flags: &PolicyFlags, environment: &Environment, loaded: &Loaded) -> anyhow::Result<Policy> {
     let mut policy = flags.mode.map_or_else(|| loaded.policy.clone(), |mode| loaded.with_mode(mode));
     let cwd = policy.directories.first().cloned().unwrap_or_default();
-    policy.flags.confined = gripper_process::confine::probe().unusable().is_none();
+    policy.flags.confined = gripper_process::confine::probe().backend.is_some();
     if let Some(config) = &environment.config_dir {
         policy.protected.extend(["audit", "history", "sessions", "trust.json"].map(|own| config.join(own)));
     }

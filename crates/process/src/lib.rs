@@ -14,6 +14,7 @@
 )]
 
 mod capture;
+pub mod confine;
 mod find;
 mod lease;
 pub mod live;
@@ -33,6 +34,7 @@ pub use find::{NotFound, find_program};
 pub use lease::{Lease, NoLease};
 pub use tree::end_all;
 
+use confine::{Cage, Held};
 use live::{Keep, Live};
 use tree::Tree;
 
@@ -55,6 +57,8 @@ pub struct Spec {
     pub limit: Duration,
     /// How long it has to tidy up, between being asked and being made to end.
     pub grace: Duration,
+    /// What it may do; without one, what we may.
+    pub cage: Option<confine::Profile>,
 }
 
 impl Spec {
@@ -69,6 +73,7 @@ impl Spec {
             keep: 1024 * 1024,
             limit: Duration::from_secs(60),
             grace: Duration::from_millis(500),
+            cage: None,
         }
     }
 
@@ -103,6 +108,8 @@ pub struct Ended {
     pub stdout: Captured,
     /// What it printed on standard error.
     pub stderr: Captured,
+    /// How it was confined, if it was to be.
+    pub confined: Option<confine::Confined>,
 }
 
 /// Why a child did not start.
@@ -118,6 +125,14 @@ pub enum StartError {
         program: String,
         /// The system's reason.
         why: io::Error,
+    },
+    /// It was to be confined, and that cannot be done; so it was not run.
+    #[error("{program} was not run, because it cannot be confined here: {why}")]
+    Unconfined {
+        /// The program.
+        program: String,
+        /// What is missing.
+        why: String,
     },
 }
 
@@ -135,13 +150,17 @@ pub async fn run(spec: Spec, cancel: &CancellationToken) -> Result<Ended, StartE
     live.end(grace).await;
     let [stdout, stderr] = [live.output().stdout(), live.output().stderr()]
         .map(|shown| Captured { bytes: shown.head, dropped: shown.omitted });
-    Ok(Ended { status, stdout, stderr })
+    Ok(Ended { status, stdout, stderr, confined: live.confined() })
 }
 
-fn start(spec: &Spec) -> Result<Tree, StartError> {
+/// Starts a child. What is held has to stay until the tree has ended.
+fn start(spec: &Spec) -> Result<(Option<Held>, Tree), StartError> {
     let program = find_program(&spec.program, &spec.cwd, &spec.env)?;
-    let system = |why| StartError::System { program: program.display().to_string(), why };
-    let mut command = Command::new(&program);
+    let name = || program.display().to_string();
+    let unconfined = |why| StartError::Unconfined { program: name(), why };
+    let cage = spec.cage.as_ref().map(|profile| Cage::prepare(profile, &spec.cwd));
+    let cage = cage.transpose().map_err(unconfined)?;
+    let mut command = cage.as_ref().map_or_else(|| Command::new(&program), |cage| cage.command(&program));
     command
         .args(&spec.args)
         .env_clear()
@@ -154,5 +173,11 @@ fn start(spec: &Spec) -> Result<Tree, StartError> {
     // SAFETY: setsid is one system call; it allocates nothing and takes no lock. A session of its
     // own keeps the child away from our terminal.
     unsafe { command.pre_exec(|| rustix::process::setsid().map(drop).map_err(io::Error::from)) };
-    Tree::start(command).map_err(system)
+    let mut held = cage.map(|cage| cage.enter(&mut command));
+    let tree = Tree::start(command).map_err(|why| match held {
+        Some(_) => unconfined(why.to_string()),
+        None => StartError::System { program: name(), why },
+    })?;
+    held.as_mut().map_or(Ok(()), Held::started).map_err(unconfined)?;
+    Ok((held, tree))
 }

@@ -16,9 +16,13 @@ use tokio::{
 
 use crate::{
     Spec, StartError, Status,
-    output::{Output, Source},
+    confine::{Bars, Confined},
+    output::{Output, Shown, Source},
     tree::{Root, Tree},
 };
+
+mod prompt;
+pub use prompt::looks_like_prompt;
 
 /// Descendants that hold the pipes open may finish their last line before they are ended.
 const SETTLE: Duration = Duration::from_millis(100);
@@ -59,6 +63,8 @@ pub struct Live {
     /// Holds the time to tidy up, once somebody wants it to end.
     ask: watch::Sender<Option<Duration>>,
     task: AbortHandle,
+    /// What it was confined to, and where it started.
+    bars: Option<(Arc<Bars>, PathBuf)>,
 }
 
 impl std::fmt::Debug for Live {
@@ -73,7 +79,8 @@ impl Live {
     /// The time limit of `spec` is not applied: what it means is for the caller to say.
     pub fn start(spec: Spec, keep: Keep) -> Result<Arc<Self>, StartError> {
         let begin = Instant::now();
-        let tree = crate::start(&spec)?;
+        let (held, tree) = crate::start(&spec)?;
+        let bars = held.as_ref().map(|held| (held.bars.clone(), spec.cwd.clone()));
         let root = tree.root();
         let output = Arc::new(Output::new(keep));
         let (ask, asked) = watch::channel(None);
@@ -81,15 +88,25 @@ impl Live {
         let to = output.clone();
         let task = tokio::spawn(async move {
             let status = attend(tree, spec, &to, asked).await;
+            // The tree went first, so nothing runs any more when its cage is tidied up.
+            drop(held);
             to.close();
             done.send_replace(Some((status, begin.elapsed())));
         });
-        Ok(Arc::new(Self { root, output, begin, ended, ask, task: task.abort_handle() }))
+        Ok(Arc::new(Self { root, output, begin, ended, ask, task: task.abort_handle(), bars }))
     }
 
     /// What it printed so far.
     pub fn output(&self) -> &Output {
         &self.output
+    }
+
+    /// How it is confined, and what it was refused so far.
+    pub fn confined(&self) -> Option<Confined> {
+        let (bars, cwd) = self.bars.as_ref()?;
+        let Shown { mut head, tail, .. } = self.output.stderr();
+        head.extend(tail);
+        Some(bars.report(cwd, &String::from_utf8_lossy(&head)))
     }
 
     /// The number of the process, which is also that of its group and session.

@@ -7,7 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gripper_process::confine::{self, Profile};
+use gripper_process::{
+    confine::{self, Profile, Wanted, protected_names},
+    live::Live,
+};
 use gripper_runtime::{
     Call, ErrorCode, Located, ToolError,
     permissions::{Behavior, PathUse, Policy, Sieve},
@@ -26,8 +29,8 @@ const CONFIGURATION: [&str; 3] = ["", ".config", ".local/share"];
 /// Something that the cage kept a command from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Denied {
-    /// What it tried.
-    pub what: String,
+    /// What it tried: `read`, `write`, `use`.
+    pub what: &'static str,
     /// The path or the host.
     pub target: String,
 }
@@ -40,7 +43,11 @@ impl fmt::Display for Denied {
 
 /// Why commands cannot be confined here, if they cannot.
 pub(super) fn missing() -> Option<String> {
-    confine::probe().unusable()
+    let layers = confine::probe();
+    layers.backend.is_none().then(|| {
+        let missing = layers.layers.iter().filter_map(|layer| Some((layer.name, layer.state.as_ref().err()?)));
+        missing.map(|(name, why)| format!("{name}: {why}")).collect::<Vec<_>>().join("; ")
+    })
 }
 
 /// A command's cage.
@@ -76,18 +83,27 @@ impl Cage {
         let roots: Vec<PathBuf> = call.policy.directories.iter().map(|root| real(root)).collect();
         let shown: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
         let words = format!("writes {} and temporary files only, no network", shown.join(", "));
-        Ok(Self { profile: Some(Profile { hidden, ..Profile::writes(roots) }), words })
+        let home = Some(call.policy.home.as_path());
+        let read_only = roots.iter().flat_map(|root| protected_names(root, home)).collect();
+        let profile = Profile { writable: roots, hidden, read_only, private_tmp: true, ..Profile::default() };
+        Ok(Self { profile: Some(profile), words })
     }
+}
 
-    /// What the cage kept the command from, by what the command itself was told.
-    pub(super) fn denied(&self, stderr: &[u8], cwd: &Path) -> Vec<Denied> {
-        let Some(profile) = &self.profile else { return Vec::new() };
-        profile
-            .denials(&String::from_utf8_lossy(stderr), cwd)
-            .into_iter()
-            .map(|denial| Denied { what: denial.what.to_string(), target: denial.target })
-            .collect()
-    }
+/// What the cage of a command kept it from.
+pub(super) fn denied(live: &Live) -> Vec<Denied> {
+    let confined = live.confined();
+    let denials = confined.into_iter().flat_map(|confined| confined.denied);
+    denials
+        .map(|denial| Denied {
+            what: match denial.wanted {
+                Wanted::Read => "read",
+                Wanted::Write => "write",
+                Wanted::Network => "use",
+            },
+            target: denial.path.map_or_else(|| "the network".to_owned(), |path| path.display().to_string()),
+        })
+        .collect()
 }
 
 fn real(path: &Path) -> PathBuf {

@@ -254,7 +254,7 @@ impl Bash {
     ) -> Result<Done<Output>, ToolError> {
         let seconds = self.limit(input).as_secs_f64();
         let waits = input.command.trim_start().starts_with("sleep");
-        let question = gripper_process::looks_like_prompt(&command.live.output().last_lines(1));
+        let question = gripper_process::live::looks_like_prompt(&command.live.output().last_lines(1));
         if self.settings.kill_on_time_out || waits || question.is_some() {
             command.live.end(GRACE).await;
             if let Some(journal) = journal {
@@ -367,7 +367,7 @@ impl Running {
             .iter()
             .find(|(code, _)| Some(*code) == output.exit_code)
             .map(|(_, meaning)| meaning.clone());
-        output.denied = self.cage.denied(&shown::bytes(self.live.output().stderr()), &self.start);
+        output.denied = cage::denied(&self.live);
         let effects = self.moved(call, &mark, &mut output);
         output.is_image = shown::picture(&output.stdout).is_some();
         let failed = output.exit_code != Some(0) && output.return_code_interpretation.is_none();

@@ -1,0 +1,89 @@
+//! What was a confined child refused?
+//!
+//! No back end tells it: a filter of system calls and Landlock refuse in silence, and the kernel's
+//! audit is for root. So it is read from standard error, but nothing is believed that does not hold: a
+//! line has to carry the system's own words for a refusal and a path that this profile forbids and that
+//! would have been open without it. A program that says nothing, or says it in another language, is
+//! not reported.
+
+use std::{collections::BTreeSet, path::Path, path::PathBuf};
+
+use rustix::fs::{Access, access};
+
+use super::{
+    Network, Profile,
+    profile::{plain, real},
+};
+
+/// What a refused child was after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wanted {
+    /// To read.
+    Read,
+    /// To create, change or remove.
+    Write,
+    /// To talk to somebody.
+    Network,
+}
+
+/// A refusal.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Denial {
+    /// What the child was after.
+    pub wanted: Wanted,
+    /// Of what; of the network nothing is known.
+    pub path: Option<PathBuf>,
+}
+
+/// Refusals of a path: `EACCES`, `EPERM`, `EROFS`, and `EBUSY` for what is held in its place.
+const REFUSED: [&str; 4] =
+    ["Permission denied", "Operation not permitted", "Read-only file system", "Device or resource busy"];
+/// What a resolver and a connection say in a network with nobody in it.
+const ALONE: [&str; 3] =
+    ["Network is unreachable", "Temporary failure in name resolution", "Name or service not known"];
+/// More would help nobody.
+const MOST: usize = 20;
+
+/// The refusals that standard error tells of.
+pub(super) fn denied(profile: &Profile, cwd: &Path, stderr: &str) -> Vec<Denial> {
+    let mut found = BTreeSet::new();
+    for line in stderr.lines() {
+        if profile.network != Network::Full && ALONE.iter().any(|words| line.contains(words)) {
+            found.insert(Denial { wanted: Wanted::Network, path: None });
+        }
+        if REFUSED.iter().any(|words| line.contains(words)) {
+            found.extend(paths(line).find_map(|path| refused(profile, real(&plain(&cwd.join(path))))));
+        }
+        if found.len() >= MOST {
+            break;
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// The words of a message that may be paths: between quotes first, then between blanks.
+fn paths(line: &str) -> impl Iterator<Item = &str> {
+    let quoted = line.split(['\'', '"', '`', '‘', '’']).skip(1).step_by(2);
+    let words = line.split([' ', '\t', '\'', '"', '‘', '’', '(', ')', '[', ']']);
+    quoted
+        .chain(words)
+        .map(|word| word.trim_end_matches([':', ',', '.', ';']))
+        .filter(|word| !word.is_empty())
+}
+
+fn refused(profile: &Profile, path: PathBuf) -> Option<Denial> {
+    let there = access(&path, Access::EXISTS).is_ok();
+    let wanted = if !profile.may_read(&path) {
+        Wanted::Read
+    } else if !profile.may_write(&path) {
+        // Without the cage it would have been ours to change, or its folder ours to change it in.
+        let target = if there { path.as_path() } else { path.parent()? };
+        access(target, Access::WRITE_OK).ok()?;
+        Wanted::Write
+    } else {
+        return None;
+    };
+    // A word that is no file, in a folder that is not writable either, is a word.
+    let known = there || path.parent().is_some_and(Path::exists);
+    known.then_some(Denial { wanted, path: Some(path) })
+}

@@ -1,0 +1,136 @@
+//! Linux: bubblewrap where it works, else Landlock; a filter of system calls in both.
+
+mod bridge;
+mod bubblewrap;
+mod landlock;
+mod markers;
+mod probe;
+mod seccomp;
+
+use std::{
+    ffi::OsString,
+    fs::File,
+    io,
+    os::fd::{AsRawFd, OwnedFd},
+    path::Path,
+};
+
+use rustix::{
+    io::{FdFlags, fcntl_setfd},
+    process::{Resource, Rlimit, setrlimit},
+};
+use seccompiler::BpfProgram;
+use tokio::process::Command;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{Backend, Layer, Limits, Network, Profile, profile};
+
+pub(super) use bridge::proxy_variables;
+pub(super) use probe::layers;
+
+/// What the child does to itself between fork and exec. All is made before: here nothing may allocate.
+#[derive(Default)]
+pub(super) struct Entry {
+    bridge: Option<bridge::Inside>,
+    limits: Vec<(Resource, u64)>,
+    /// Open for the program that is run, and closed in every other.
+    inherited: Vec<OwnedFd>,
+    landlock: Option<OwnedFd>,
+    filters: Vec<BpfProgram>,
+}
+
+/// What has to stay while the child runs.
+#[derive(Default)]
+pub(super) struct Held {
+    /// Removed when dropped.
+    #[expect(dead_code, reason = "only its end matters")]
+    markers: markers::Markers,
+    outside: Option<OwnedFd>,
+    bridge: Option<AbortOnDropHandle<()>>,
+}
+
+impl Entry {
+    pub(super) fn enter(self, command: &mut Command) {
+        // SAFETY: `apply` makes system calls on what it owns; it allocates nothing and takes no lock.
+        unsafe { command.pre_exec(move || self.apply()) };
+    }
+
+    fn apply(&self) -> io::Result<()> {
+        if let Some(bridge) = &self.bridge {
+            bridge.enter()?;
+        }
+        for (resource, most) in &self.limits {
+            setrlimit(*resource, Rlimit { current: Some(*most), maximum: Some(*most) })?;
+        }
+        for fd in &self.inherited {
+            fcntl_setfd(fd, FdFlags::empty())?;
+        }
+        if let Some(rules) = &self.landlock {
+            rustix::thread::set_no_new_privs(true)?;
+            landlock::restrict(rules)?;
+        }
+        for filter in &self.filters {
+            seccompiler::apply_filter(filter).map_err(|_| io::Error::from_raw_os_error(libc::EPERM))?;
+        }
+        Ok(())
+    }
+}
+
+impl Held {
+    /// Begins to carry what the child says to its proxy.
+    pub(super) fn started(&mut self, network: &Network) -> Result<(), String> {
+        if let (Some(outside), Network::Proxy(proxy)) = (self.outside.take(), network) {
+            let failed = |why: io::Error| format!("the way to the proxy could not be opened: {why}");
+            self.bridge = Some(bridge::carry(&outside, proxy.clone()).map_err(failed)?);
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn prepare(
+    backend: Backend,
+    profile: &Profile,
+    cwd: &Path,
+    weaker: &mut Vec<String>,
+) -> Result<(Vec<OsString>, Entry, Held), String> {
+    let (mut entry, mut held) =
+        (Entry { limits: limits(profile.limits), ..Entry::default() }, Held::default());
+    if matches!(profile.network, Network::Proxy(_)) {
+        super::probe().state("user namespaces").map_err(|why| format!("no network of its own: {why}"))?;
+        let (inside, outside) = bridge::pair().map_err(|why| why.to_string())?;
+        (entry.bridge, held.outside) = (Some(inside), Some(outside));
+    }
+    let filters = seccomp::filters(backend, profile)?;
+    if backend == Backend::Landlock {
+        entry.landlock = Some(landlock::rules(profile, weaker)?);
+        entry.filters = filters;
+        return Ok((Vec::new(), entry, held));
+    }
+    let plan = bubblewrap::Plan::new(profile, weaker);
+    let memory = |why: io::Error| format!("no memory file: {why}");
+    let filters: Vec<OwnedFd> =
+        filters.iter().map(seccomp::file).collect::<Result<_, _>>().map_err(memory)?;
+    let numbers: Vec<i32> = filters.iter().map(AsRawFd::as_raw_fd).collect();
+    let (wrapper, blanks) = plan.arguments(profile, cwd, &numbers).map_err(memory)?;
+    entry.inherited = filters.into_iter().chain(blanks).collect();
+    Ok((wrapper, entry, Held { markers: plan.markers, ..held }))
+}
+
+/// An empty or small file that has no name.
+fn memory_file() -> io::Result<File> {
+    let file = rustix::fs::memfd_create("gripper", rustix::fs::MemfdFlags::CLOEXEC)?;
+    Ok(File::from(file))
+}
+
+fn limits(limits: Limits) -> Vec<(Resource, u64)> {
+    // The system counts all processes of the user, so those that there are come on top; what is
+    // counted for the whole machine is never too little.
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let running = load.split(['/', ' ']).nth(4).and_then(|count| count.parse::<u64>().ok()).unwrap_or(0);
+    let all = [
+        (Resource::Nproc, limits.processes.map(|most| most.saturating_add(running))),
+        (Resource::Data, limits.memory),
+        (Resource::Fsize, limits.file_size),
+    ];
+    all.into_iter().filter_map(|(resource, most)| Some((resource, most?))).collect()
+}

@@ -1,0 +1,189 @@
+//! System calls that no confined command needs, refused with `EPERM`.
+
+use std::{
+    collections::BTreeMap,
+    env::consts::ARCH,
+    io::{self, Seek, Write},
+    os::fd::OwnedFd,
+};
+
+use libc::c_long;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    sock_filter,
+};
+
+use super::{Backend, Network, Profile, memory_file};
+
+/// Looking into other processes, changing mounts and namespaces, changing the machine, and what has
+/// been a way into the kernel more often than useful.
+const REFUSED: [c_long; 49] = [
+    libc::SYS_acct,
+    libc::SYS_add_key,
+    libc::SYS_bpf,
+    libc::SYS_chroot,
+    libc::SYS_clock_settime,
+    libc::SYS_delete_module,
+    libc::SYS_fanotify_init,
+    libc::SYS_finit_module,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fsopen,
+    libc::SYS_fspick,
+    libc::SYS_init_module,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_io_uring_setup,
+    libc::SYS_kcmp,
+    libc::SYS_kexec_file_load,
+    libc::SYS_kexec_load,
+    libc::SYS_keyctl,
+    libc::SYS_lookup_dcookie,
+    libc::SYS_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_move_mount,
+    libc::SYS_move_pages,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_nfsservctl,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_open_tree,
+    libc::SYS_perf_event_open,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_pivot_root,
+    libc::SYS_process_madvise,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_ptrace,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_reboot,
+    libc::SYS_request_key,
+    libc::SYS_setdomainname,
+    libc::SYS_sethostname,
+    libc::SYS_setns,
+    libc::SYS_settimeofday,
+    libc::SYS_swapoff,
+    libc::SYS_swapon,
+    libc::SYS_umount2,
+    libc::SYS_unshare,
+    libc::SYS_userfaultfd,
+];
+
+/// Changes to a file that Landlock does not look at.
+const METADATA: [c_long; 12] = [
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    FCHMODAT2,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_fremovexattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_setxattr,
+    libc::SYS_utimensat,
+];
+/// The same number everywhere, as of every call since 2019.
+const FCHMODAT2: c_long = 452;
+
+/// The same by their old names, which newer architectures never had.
+#[cfg(target_arch = "x86_64")]
+const OLD_METADATA: &[c_long] = &[
+    libc::SYS_chmod,
+    libc::SYS_chown,
+    libc::SYS_futimesat,
+    libc::SYS_lchown,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_METADATA: &[c_long] = &[];
+
+const NAMESPACES: [libc::c_int; 7] = [
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWCGROUP,
+];
+
+/// The filters of a profile. All of them apply.
+pub(super) fn filters(backend: Backend, profile: &Profile) -> Result<Vec<BpfProgram>, String> {
+    let failed = |why: seccompiler::BackendError| format!("the filter of system calls: {why}");
+    let rules = rules(backend, profile).map_err(failed)?;
+    let arch = ARCH.try_into().map_err(failed)?;
+    let refuse = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch).map_err(failed)?;
+    Ok(vec![filter.try_into().map_err(failed)?, unknown()])
+}
+
+/// Whether modes, owners and times are out of reach under Landlock: a filter can forbid them everywhere
+/// or nowhere, and who writes files needs them.
+pub(super) fn keeps_metadata(profile: &Profile) -> bool {
+    profile.strict || profile.writable.len() <= usize::from(profile.private_tmp)
+}
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+fn rules(backend: Backend, profile: &Profile) -> Result<Rules, seccompiler::BackendError> {
+    use SeccompCmpOp::{Eq, MaskedEq, Ne};
+    let is = |at, op, value: libc::c_int| {
+        SeccompCondition::new(at, SeccompCmpArgLen::Dword, op, u64::from(value.cast_unsigned()))
+    };
+    let mut rules: Rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
+    let namespace =
+        |flag: &libc::c_int| SeccompRule::new(vec![is(0, MaskedEq(u64::from(flag.cast_unsigned())), *flag)?]);
+    rules.insert(libc::SYS_clone, NAMESPACES.iter().map(namespace).collect::<Result<_, _>>()?);
+    // Typing into a terminal from below it.
+    let typing = |code: &libc::Ioctl| {
+        let code = SeccompCondition::new(1, SeccompCmpArgLen::Dword, Eq, u64::from(*code as u32))?;
+        SeccompRule::new(vec![code])
+    };
+    rules.insert(
+        libc::SYS_ioctl,
+        [libc::TIOCSTI, libc::TIOCLINUX].iter().map(typing).collect::<Result<_, _>>()?,
+    );
+    if profile.network != Network::Full {
+        // In a network of its own a command may talk to itself. Unix sockets belong to no network and
+        // lead to daemons that are not confined.
+        let own = backend != Backend::Landlock || profile.network != Network::None;
+        let other = SeccompRule::new(vec![is(0, Ne, libc::AF_INET)?, is(0, Ne, libc::AF_INET6)?])?;
+        rules.insert(libc::SYS_socket, if own { vec![other] } else { Vec::new() });
+        // One of a pair of these can be turned to another address; one of the other kinds cannot.
+        let datagrams = SeccompRule::new(vec![is(1, MaskedEq(0xf), libc::SOCK_DGRAM)?])?;
+        rules.insert(libc::SYS_socketpair, vec![datagrams]);
+    }
+    if backend == Backend::Landlock && keeps_metadata(profile) {
+        rules.extend(METADATA.iter().chain(OLD_METADATA).map(|call| (*call, Vec::new())));
+    }
+    Ok(rules)
+}
+
+/// Answers "no such call" to `clone3`, whose flags a filter cannot see (its callers then use `clone`),
+/// and to the numbers of the x32 calls, which would pass by the other filter.
+fn unknown() -> BpfProgram {
+    const X32: u32 = 0x4000_0000;
+    let step = |code: u32, jt, jf, k| sock_filter { code: code as u16, jt, jf, k };
+    let refuse = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
+    vec![
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        step(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 2, 0, X32),
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, 0, libc::SYS_clone3 as u32),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, refuse),
+    ]
+}
+
+/// A filter as a file, in the form in which the kernel takes it.
+pub(super) fn file(filter: &BpfProgram) -> io::Result<OwnedFd> {
+    let mut file = memory_file()?;
+    for step in filter {
+        let (code, k) = (step.code.to_ne_bytes(), step.k.to_ne_bytes());
+        file.write_all(&[code[0], code[1], step.jt, step.jf, k[0], k[1], k[2], k[3]])?;
+    }
+    file.rewind()?;
+    Ok(file.into())
+}

@@ -1,0 +1,216 @@
+//! What may a child do?
+//!
+//! A [`Profile`] says it, a back end of the system enforces it, and where none can, the child does not
+//! start. [`probe`] tells what this machine has. See `docs/confinement.md`.
+
+mod denied;
+mod profile;
+mod seatbelt;
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+use linux as system;
+
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+#[cfg(not(target_os = "linux"))]
+use elsewhere as system;
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests;
+
+use std::{
+    ffi::OsString,
+    fmt,
+    path::Path,
+    sync::{Arc, OnceLock},
+};
+
+use tempfile::TempDir;
+use tokio::process::Command;
+
+pub use denied::{Denial, Wanted};
+pub use profile::{Limits, Network, Profile, protected_names};
+pub use seatbelt::seatbelt;
+
+/// What enforces a profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backend {
+    /// Namespaces and mounts, made by `bwrap`, and a filter of system calls.
+    Bubblewrap,
+    /// Landlock and a filter of system calls. It can allow, but not forbid below what it allows.
+    Landlock,
+    /// The sandbox of macOS.
+    Seatbelt,
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bubblewrap => "bubblewrap",
+            Self::Landlock => "landlock",
+            Self::Seatbelt => "seatbelt",
+        })
+    }
+}
+
+/// One thing that confinement can be built from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layer {
+    /// Its name.
+    pub name: &'static str,
+    /// What there is of it, or why it is missing.
+    pub state: Result<String, String>,
+}
+
+/// What this machine has for confinement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layers {
+    /// Every layer, the missing ones with a reason.
+    pub layers: Vec<Layer>,
+    /// What a profile gets that names no back end.
+    pub backend: Option<Backend>,
+}
+
+impl Layers {
+    /// A layer's state; an unknown name is a missing layer.
+    fn state(&self, name: &str) -> Result<&str, &str> {
+        let layer = self.layers.iter().find(|layer| layer.name == name);
+        let state = layer.map(|layer| layer.state.as_deref().map_err(String::as_str));
+        state.unwrap_or(Err("this system does not know it"))
+    }
+
+    /// Whether a back end works here, or why not.
+    pub fn works(&self, backend: Backend) -> Result<(), String> {
+        let needed: &[&str] = match backend {
+            Backend::Bubblewrap => &["bubblewrap", "seccomp"],
+            Backend::Landlock => &["landlock", "seccomp"],
+            Backend::Seatbelt => &["seatbelt"],
+        };
+        let missing = needed.iter().find_map(|name| Some((name, self.state(name).err()?)));
+        missing.map_or(Ok(()), |(name, why)| Err(format!("{name}: {why}")))
+    }
+}
+
+/// Looks what this machine has, once for the life of the process.
+pub fn probe() -> &'static Layers {
+    static LAYERS: OnceLock<Layers> = OnceLock::new();
+    LAYERS.get_or_init(|| {
+        let mut layers = Layers { layers: system::layers(), backend: None };
+        let order = [Backend::Bubblewrap, Backend::Landlock, Backend::Seatbelt];
+        layers.backend = order.into_iter().find(|backend| layers.works(*backend).is_ok());
+        layers
+    })
+}
+
+/// How a child was confined.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Confined {
+    /// By what.
+    pub backend: Backend,
+    /// What of the profile this back end could not hold, in words. Empty for a strict profile.
+    pub weaker: Vec<String>,
+    /// What was refused, as far as it can be told.
+    pub denied: Vec<Denial>,
+}
+
+/// A profile made ready for one child.
+pub(crate) struct Cage {
+    /// The program that runs the child's, with its arguments. Empty where the child confines itself.
+    wrapper: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+    entry: system::Entry,
+    held: Held,
+}
+
+/// What has to stay for as long as anything runs in the cage, and is tidied up when it is dropped.
+pub(crate) struct Held {
+    pub(crate) bars: Arc<Bars>,
+    rest: system::Held,
+    _tmp: Option<TempDir>,
+}
+
+/// What a cage keeps a child from, for the report.
+pub(crate) struct Bars {
+    profile: Profile,
+    backend: Backend,
+    weaker: Vec<String>,
+}
+
+impl Cage {
+    /// Makes a profile ready, or says why it cannot be held here.
+    pub(crate) fn prepare(profile: &Profile, cwd: &Path) -> Result<Self, String> {
+        let backend = match (profile.backend, probe().backend) {
+            (Some(backend), _) => probe().works(backend).map(|()| backend)?,
+            (None, Some(backend)) => backend,
+            (None, None) => {
+                let missing = probe()
+                    .layers
+                    .iter()
+                    .filter_map(|layer| Some(format!("{}: {}", layer.name, layer.state.as_ref().err()?)));
+                return Err(missing.collect::<Vec<_>>().join("; "));
+            }
+        };
+        let mut profile = profile.clone();
+        for root in &mut profile.writable {
+            let real = root.canonicalize().map_err(|why| format!("{}: {why}", root.display()))?;
+            for path in &mut profile.read_only {
+                profile::rebase(path, root, &real);
+            }
+            *root = real;
+        }
+        profile.hidden = profile.hidden.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        let mut env = Vec::new();
+        let tmp = if profile.private_tmp { Some(private_tmp()?) } else { None };
+        if let Some(tmp) = &tmp {
+            profile.writable.push(tmp.path().canonicalize().map_err(|why| why.to_string())?);
+            env.push(("TMPDIR".into(), tmp.path().into()));
+        }
+        if matches!(profile.network, Network::Proxy(_)) {
+            env.extend(system::proxy_variables()?);
+        }
+        let mut weaker = Vec::new();
+        let (wrapper, entry, rest) = system::prepare(backend, &profile, cwd, &mut weaker)?;
+        if profile.strict && !weaker.is_empty() {
+            return Err(weaker.join("; "));
+        }
+        let bars = Arc::new(Bars { profile, backend, weaker });
+        Ok(Self { wrapper, env, entry, held: Held { bars, rest, _tmp: tmp } })
+    }
+
+    /// What is to be started in place of `program`.
+    pub(crate) fn command(&self, program: &Path) -> Command {
+        let Some((first, rest)) = self.wrapper.split_first() else { return Command::new(program) };
+        let mut command = Command::new(first);
+        command.args(rest).arg(program);
+        command
+    }
+
+    /// Lets the child walk into the cage when it starts.
+    pub(crate) fn enter(self, command: &mut Command) -> Held {
+        command.envs(self.env);
+        self.entry.enter(command);
+        self.held
+    }
+}
+
+impl Held {
+    /// To be called when the child has started.
+    pub(crate) fn started(&mut self) -> Result<(), String> {
+        self.rest.started(&self.bars.profile.network)
+    }
+}
+
+impl Bars {
+    /// How the child was confined, and what it was refused.
+    pub(crate) fn report(&self, cwd: &Path, stderr: &str) -> Confined {
+        let denied = denied::denied(&self.profile, cwd, stderr);
+        Confined { backend: self.backend, weaker: self.weaker.clone(), denied }
+    }
+}
+
+fn private_tmp() -> Result<TempDir, String> {
+    let made = tempfile::Builder::new().prefix("gripper-").tempdir();
+    made.map_err(|why| format!("no temporary folder: {why}"))
+}
