@@ -21,6 +21,8 @@ pub(crate) enum Exit {
     Internal,
     /// 130: stopped by Ctrl-C.
     Interrupted,
+    /// As a command ended that was run for the person.
+    Child(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -32,6 +34,7 @@ impl From<Exit> for ExitCode {
             Exit::Denied => 3,
             Exit::Internal => 4,
             Exit::Interrupted => 130,
+            Exit::Child(code) => code,
         })
     }
 }

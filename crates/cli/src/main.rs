@@ -5,6 +5,7 @@ mod audit;
 mod basis;
 mod completions;
 mod demo;
+mod doctor;
 mod exit;
 mod explain;
 mod hooks;
@@ -13,6 +14,7 @@ mod lines;
 mod live;
 mod rules;
 mod run;
+mod sandbox;
 mod session;
 mod settings;
 mod show;
@@ -61,6 +63,10 @@ enum Command {
     Trust(trust::Args),
     /// Take back what calls changed in this project
     Undo(undo::Args),
+    /// Run a command that can write nothing and reach nobody
+    Sandbox(sandbox::Args),
+    /// Show what works on this machine and what is missing
+    Doctor(doctor::Args),
     /// Look after the audit log
     Audit(audit::Args),
     /// Show a scripted turn on a temporary project
@@ -102,6 +108,8 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Settings(args) => settings::run(&args, &environment),
         Command::Trust(args) => trust::run(&args, &environment),
         Command::Undo(args) => undo::run(&args, &environment),
+        Command::Sandbox(args) => block_on(sandbox::run(args, environment)),
+        Command::Doctor(args) => doctor::run(&args, &environment),
         Command::Audit(args) => audit::run(&args, &environment),
         Command::Demo(args) => block_on(demo::run(args, environment)),
         Command::Completions(args) => completions::run(&args),

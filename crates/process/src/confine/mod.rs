@@ -115,6 +115,17 @@ pub struct Confined {
     pub denied: Vec<Denial>,
 }
 
+impl fmt::Display for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.wanted, &self.path) {
+            (Wanted::Read, Some(path)) => write!(f, "to read {}", path.display()),
+            (Wanted::Write, Some(path)) => write!(f, "to write {}", path.display()),
+            (Wanted::Read | Wanted::Write, None) => f.write_str("a file"),
+            (Wanted::Network, _) => f.write_str("to use the network"),
+        }
+    }
+}
+
 /// A profile made ready for one child.
 pub(crate) struct Cage {
     /// The program that runs the child's, with its arguments. Empty where the child confines itself.

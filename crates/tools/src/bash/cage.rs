@@ -1,22 +1,20 @@
 //! What a command is confined to, from what was decided about it.
 
 use std::{
-    fmt, fs,
+    fs,
     path::{Path, PathBuf},
     sync::Mutex,
     time::{Duration, Instant},
 };
 
 use gripper_process::{
-    confine::{self, Profile, Wanted, protected_names},
+    confine::{self, Profile, protected_names},
     live::Live,
 };
 use gripper_runtime::{
     Call, ErrorCode, Located, ToolError,
     permissions::{Behavior, PathUse, Policy, Sieve},
 };
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use super::Settings;
 use crate::walk::{self, Candidate, Limit, Root};
@@ -26,26 +24,12 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Folders of a home in which programs keep what they know.
 const CONFIGURATION: [&str; 3] = ["", ".config", ".local/share"];
 
-/// Something that the cage kept a command from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Denied {
-    /// What it tried: `read`, `write`, `use`.
-    pub what: &'static str,
-    /// The path or the host.
-    pub target: String,
-}
-
-impl fmt::Display for Denied {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "to {} {}", self.what, self.target)
-    }
-}
-
 /// Why commands cannot be confined here, if they cannot.
 pub(super) fn missing() -> Option<String> {
     let layers = confine::probe();
     layers.backend.is_none().then(|| {
-        let missing = layers.layers.iter().filter_map(|layer| Some((layer.name, layer.state.as_ref().err()?)));
+        let missing =
+            layers.layers.iter().filter_map(|layer| Some((layer.name, layer.state.as_ref().err()?)));
         missing.map(|(name, why)| format!("{name}: {why}")).collect::<Vec<_>>().join("; ")
     })
 }
@@ -90,20 +74,10 @@ impl Cage {
     }
 }
 
-/// What the cage of a command kept it from.
-pub(super) fn denied(live: &Live) -> Vec<Denied> {
+/// What the cage of a command kept it from, in words.
+pub(super) fn denied(live: &Live) -> Vec<String> {
     let confined = live.confined();
-    let denials = confined.into_iter().flat_map(|confined| confined.denied);
-    denials
-        .map(|denial| Denied {
-            what: match denial.wanted {
-                Wanted::Read => "read",
-                Wanted::Write => "write",
-                Wanted::Network => "use",
-            },
-            target: denial.path.map_or_else(|| "the network".to_owned(), |path| path.display().to_string()),
-        })
-        .collect()
+    confined.into_iter().flat_map(|confined| confined.denied).map(|denial| denial.to_string()).collect()
 }
 
 fn real(path: &Path) -> PathBuf {

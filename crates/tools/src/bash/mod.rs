@@ -29,7 +29,6 @@ use serde_json::{Value, json};
 use crate::tasks::Tasks;
 use journal::Journal;
 
-pub use cage::Denied;
 pub use environment::Settings;
 pub(crate) use shown::plain;
 
@@ -106,7 +105,7 @@ pub struct Output {
     pub confinement: String,
     /// What the cage kept it from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub denied: Vec<Denied>,
+    pub denied: Vec<String>,
     /// What the model should know besides.
     pub notes: Vec<String>,
     /// Both outputs as they came, for the model.

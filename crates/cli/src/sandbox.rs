@@ -1,0 +1,95 @@
+//! `gripper sandbox`: runs any command confined.
+
+use std::{ffi::OsString, io::Write, path::PathBuf};
+
+use anyhow::Context;
+use gripper_process::{
+    Spec, Status,
+    confine::{Network, Profile, protected_names},
+    live::{Keep, Live},
+};
+use gripper_runtime::environment::{Environment, inherited};
+
+use crate::{
+    exit::{Exit, UsageError},
+    show,
+};
+
+/// Run a command that can write nothing and reach nobody, but for what the flags leave open.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A folder that it may write (repeatable); settings and hooks in it stay as they are
+    #[arg(long, value_name = "DIR")]
+    write: Vec<PathBuf>,
+    /// A file or folder that it may not read (repeatable)
+    #[arg(long, value_name = "PATH")]
+    hide: Vec<PathBuf>,
+    /// Leave the whole network open
+    #[arg(long)]
+    net: bool,
+    /// The command and its arguments
+    #[arg(required = true, last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<Exit> {
+    let cwd = environment.cwd.clone().context("the working directory does not exist any more")?;
+    let mut writable = Vec::new();
+    for folder in &args.write {
+        let folder = cwd.join(folder);
+        let real = folder.canonicalize().ok().filter(|real| real.is_dir());
+        writable.push(
+            real.ok_or_else(|| UsageError(format!("--write: {} is not a directory", folder.display())))?,
+        );
+    }
+    let home = environment.home.as_deref();
+    let profile = Profile {
+        read_only: writable.iter().flat_map(|root| protected_names(root, home)).collect(),
+        writable,
+        hidden: args.hide.iter().map(|path| cwd.join(path)).collect(),
+        network: if args.net { Network::Full } else { Network::None },
+        private_tmp: true,
+        ..Profile::default()
+    };
+    let mut words = args.command.into_iter();
+    let program = words.next().unwrap_or_default();
+    let spec = Spec { env: inherited(), cage: Some(profile), ..Spec::exec(program, words.collect(), cwd) };
+    let live = Live::start(spec, Keep::default())?;
+    let mut shown = 0;
+    let status = loop {
+        let ended = tokio::select! {
+            biased;
+            () = live.output().changed(shown) => None,
+            status = live.wait() => Some(status),
+            _ = tokio::signal::ctrl_c() => {
+                live.end(std::time::Duration::from_millis(500)).await;
+                return Ok(Exit::Interrupted);
+            }
+        };
+        loop {
+            let (bytes, next, _) = live.output().since(shown);
+            if bytes.is_empty() {
+                break;
+            }
+            anstream::stdout().write_all(&bytes)?;
+            shown = next;
+        }
+        anstream::stdout().flush()?;
+        if let Some(status) = ended.or_else(|| live.status()) {
+            break status;
+        }
+    };
+    if let Some(confined) = live.confined() {
+        for weaker in &confined.weaker {
+            show::warn(weaker);
+        }
+        for denial in &confined.denied {
+            show::warn(&format!("refused: {denial}"));
+        }
+    }
+    Ok(match status {
+        Status::Exited(code) => Exit::Child(u8::try_from(code).unwrap_or(1)),
+        Status::Signalled(signal) => Exit::Child(128_u8.saturating_add(u8::try_from(signal).unwrap_or(1))),
+        Status::TimedOut | Status::Cancelled => Exit::Interrupted,
+    })
+}
