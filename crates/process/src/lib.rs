@@ -5,13 +5,13 @@
 //! started is left then: not a background job, not a daemon in another session, and not when the
 //! future is dropped half way. It knows no tools, no policy and no settings.
 //!
+//! [`live::Live`] is the same for a child that others look at while it runs. And when we ourselves are
+//! killed, the [`watchdog`] ends what is left.
+//!
 //! How descendants are found is told in `tree`. One kind gets away: a process that has left its
 //! parents, its session *and* its environment behind, all before the program itself ended.
 
-#![allow(
-    unsafe_code,
-    reason = "two system calls have no safe form: one between fork and exec, one about leases"
-)]
+#![allow(unsafe_code, reason = "system calls without a safe form: between fork and exec, and about leases")]
 
 mod capture;
 pub mod confine;
@@ -20,6 +20,7 @@ mod lease;
 pub mod live;
 pub mod output;
 mod tree;
+pub mod watchdog;
 
 #[cfg(test)]
 mod tests;
@@ -170,6 +171,8 @@ fn start(spec: &Spec) -> Result<(Option<Held>, Tree), StartError> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
+    // A parent-death signal is not asked for: it comes when the *thread* that started the child ends,
+    // which threads of a pool do long before the process. The watchdog does that work.
     // SAFETY: setsid is one system call; it allocates nothing and takes no lock. A session of its
     // own keeps the child away from our terminal.
     unsafe { command.pre_exec(|| rustix::process::setsid().map(drop).map_err(io::Error::from)) };

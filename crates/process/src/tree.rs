@@ -7,7 +7,7 @@
 //! another process, and the look is repeated until nothing is found.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     io,
     process::ExitStatus,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -17,10 +17,11 @@ use std::{
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
-use crate::Status;
+use crate::{Status, watchdog};
 
-/// The variable that marks a child and what it starts.
-const MARK: &str = "GRIPPER_CHILD";
+/// The variable that marks a child and what it starts: `owner/child`, behind the marks that we
+/// carry ourselves, with a comma between. So the tree of a Gripper inside a Gripper has both.
+pub(crate) const MARK: &str = "GRIPPER_CHILD";
 
 /// A look at `/proc` and a round of signals cost little, and the dying need a moment.
 const BREATH: Duration = Duration::from_millis(5);
@@ -48,7 +49,7 @@ pub(crate) struct Root {
     pub(crate) pid: Pid,
     /// Tells the child from a later process with its number.
     started: Option<u64>,
-    /// `MARK=value`, as it stands in the environment of the tree's processes.
+    /// The mark of the tree's processes.
     mark: String,
     /// Processes found so far and not known to be reaped: the dead have no environment any more.
     seen: Mutex<BTreeSet<i32>>,
@@ -70,14 +71,18 @@ pub(crate) struct Pipes {
 
 impl Tree {
     pub(crate) fn start(mut command: Command) -> io::Result<Self> {
+        // Before orphans come to us: so it goes to init, and no child of ours can mean no work.
+        watchdog::ready()?;
         #[cfg(target_os = "linux")]
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-        let id = uuid::Uuid::now_v7();
-        let child = command.env(MARK, id.to_string()).spawn()?;
+        let mark = format!("{}/{}", watchdog::owner(), uuid::Uuid::now_v7());
+        let outer = std::env::var(MARK).map(|outer| outer + ",").unwrap_or_default();
+        let child = command.env(MARK, outer + &mark).spawn()?;
         let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let pid = pid.ok_or_else(|| io::Error::other("it has no process id"))?;
-        let mark = format!("{MARK}={id}");
-        let root = Arc::new(Root { pid, started: sweep::started(pid), mark, seen: Mutex::default() });
+        let started = sweep::started(pid);
+        watchdog::note_start(pid, started);
+        let root = Arc::new(Root { pid, started, mark, seen: Mutex::default() });
         lock(&RUNNING).push(root.clone());
         Ok(Self { child, root, ended: false })
     }
@@ -109,11 +114,13 @@ impl Tree {
             self.child.try_wait().ok();
             left = self.root.find().len();
         }
-        self.end_now();
+        if left > 0 {
+            self.root.kill();
+        }
+        self.reap();
     }
 
-    fn end_now(&mut self) {
-        self.root.kill();
+    fn reap(&mut self) {
         // Its end is near; reaped here, it does not depend on a runtime that may be gone.
         for _ in 0..ROUNDS {
             if !matches!(self.child.try_wait(), Ok(None)) {
@@ -128,9 +135,11 @@ impl Tree {
 impl Drop for Tree {
     fn drop(&mut self) {
         if !self.ended {
-            self.end_now();
+            self.root.kill();
+            self.reap();
         }
         lock(&RUNNING).retain(|root| !Arc::ptr_eq(root, &self.root));
+        watchdog::note_end(self.root.pid);
     }
 }
 
@@ -165,13 +174,35 @@ impl Root {
         if any.is_err_and(|error| error == rustix::io::Errno::CHILD) {
             return Vec::new();
         }
-        let found = sweep::tree(self);
+        let us = rustix::process::getpid().as_raw_pid();
+        let roots = BTreeMap::from([(self.pid.as_raw_pid(), self.started)]);
+        let found = sweep::find(&roots, &self.mark, |parent| parent == us);
         let alive: Vec<_> = found.into_iter().filter(|process| !process.dead).collect();
         let mut seen = lock(&self.seen);
         seen.extend(alive.iter().map(|process| process.pid));
         // The child itself is reaped by whoever waits for it.
         seen.retain(|pid| *pid != self.pid.as_raw_pid() && !sweep::reap(*pid));
         alive
+    }
+}
+
+/// Ends all that an owner left behind when it died: the sessions it told of, and what has its mark.
+pub(crate) fn end_orphans(roots: &BTreeMap<i32, Option<u64>>, owner: &str) {
+    let mut held = BTreeSet::new();
+    for _ in 0..ROUNDS * 10 {
+        let mut found = sweep::find(roots, owner, |_| true);
+        found.retain(|process| !process.dead);
+        if found.is_empty() {
+            return;
+        }
+        // Without their owner, orphans are hard to find. So everybody is made to stand still first,
+        // and only when a look finds nobody new it is made to end.
+        let fresh = found.iter().filter(|process| held.insert(process.pid)).count() > 0;
+        let signal = if fresh { Signal::STOP } else { Signal::KILL };
+        found.iter().for_each(|process| process.signal(signal));
+        if !fresh {
+            std::thread::sleep(BREATH);
+        }
     }
 }
 
@@ -185,13 +216,16 @@ fn status_of(status: ExitStatus) -> Status {
 
 #[cfg(target_os = "linux")]
 mod sweep {
-    use std::{collections::BTreeSet, fs};
-
-    use rustix::process::{
-        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpid, pidfd_open, pidfd_send_signal, waitid,
+    use std::{
+        collections::{BTreeMap, BTreeSet},
+        fs,
     };
 
-    use super::Root;
+    use rustix::process::{
+        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
+    };
+
+    use super::MARK;
 
     /// One line of `/proc`.
     #[derive(Debug, Clone)]
@@ -245,16 +279,24 @@ mod sweep {
         ended
     }
 
-    /// Every process below the root, of its session, or with its mark; dead ones included.
-    pub(super) fn tree(tree: &Root) -> Vec<Process> {
-        let (root, us) = (tree.pid.as_raw_pid(), getpid().as_raw_pid());
+    /// Every process of the sessions, with a mark that begins like `mark`, or below one of those;
+    /// dead ones included. The mark counts where `parents` holds for the parent.
+    pub(super) fn find(
+        sessions: &BTreeMap<i32, Option<u64>>,
+        mark: &str,
+        parents: impl Fn(i32) -> bool,
+    ) -> Vec<Process> {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let all: Vec<Process> =
             entries.filter_map(|entry| Process::read(entry.file_name().to_str()?.parse().ok()?)).collect();
         // A number is free again only when no session is called by it: then there is none of ours.
-        let reused = all.iter().any(|process| process.pid == root && Some(process.started) != tree.started);
+        let reused: Vec<i32> = (all.iter())
+            .filter(|process| sessions.get(&process.pid).is_some_and(|begin| *begin != Some(process.started)))
+            .map(|process| process.pid)
+            .collect();
         let begins = |process: &&Process| {
-            (process.session == root && !reused) || (process.parent == us && marked(process.pid, &tree.mark))
+            (sessions.contains_key(&process.session) && !reused.contains(&process.session))
+                || (parents(process.parent) && marked(process.pid, mark))
         };
         let mut mine: BTreeSet<i32> = all.iter().filter(begins).map(|process| process.pid).collect();
         let mut before = 0;
@@ -269,17 +311,22 @@ mod sweep {
 
     /// An orphan is ours by adoption; whose it was, its environment tells.
     fn marked(pid: i32, mark: &str) -> bool {
-        fs::read(format!("/proc/{pid}/environ"))
-            .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes()))
+        let of = |entry: &[u8]| {
+            let marks = entry.strip_prefix(MARK.as_bytes()).and_then(|entry| entry.strip_prefix(b"="));
+            marks.is_some_and(|marks| {
+                marks.split(|byte| *byte == b',').any(|one| one.starts_with(mark.as_bytes()))
+            })
+        };
+        fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| environ.split(|byte| *byte == 0).any(of))
     }
 }
 
 /// Elsewhere the group is all there is to see.
 #[cfg(not(target_os = "linux"))]
 mod sweep {
-    use rustix::process::{Pid, Signal, test_kill_process_group};
+    use std::collections::BTreeMap;
 
-    use super::Root;
+    use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
     pub(super) struct Process {
         pub(super) pid: i32,
@@ -288,7 +335,9 @@ mod sweep {
     }
 
     impl Process {
-        pub(super) fn signal(&self, _signal: Signal) {}
+        pub(super) fn signal(&self, signal: Signal) {
+            Pid::from_raw(self.pid).map(|pid| kill_process_group(pid, signal));
+        }
     }
 
     pub(super) fn started(_pid: Pid) -> Option<u64> {
@@ -299,8 +348,12 @@ mod sweep {
         true
     }
 
-    pub(super) fn tree(tree: &Root) -> Vec<Process> {
-        let (pid, alive) = (tree.pid.as_raw_pid(), test_kill_process_group(tree.pid).is_ok());
-        if alive { vec![Process { pid, group: pid, dead: false }] } else { Vec::new() }
+    pub(super) fn find(
+        sessions: &BTreeMap<i32, Option<u64>>,
+        _mark: &str,
+        _parents: impl Fn(i32) -> bool,
+    ) -> Vec<Process> {
+        let alive = |pid: &&i32| Pid::from_raw(**pid).is_some_and(|pid| test_kill_process_group(pid).is_ok());
+        sessions.keys().filter(alive).map(|pid| Process { pid: *pid, group: *pid, dead: false }).collect()
     }
 }

@@ -1,5 +1,7 @@
 //! A child that runs while others look at it.
 
+mod prompt;
+
 use std::{
     os::fd::AsFd,
     path::PathBuf,
@@ -14,6 +16,8 @@ use tokio::{
     task::AbortHandle,
 };
 
+pub use prompt::looks_like_prompt;
+
 use crate::{
     Spec, StartError, Status,
     confine::{Bars, Confined},
@@ -26,6 +30,8 @@ pub use prompt::looks_like_prompt;
 
 /// Descendants that hold the pipes open may finish their last line before they are ended.
 const SETTLE: Duration = Duration::from_millis(100);
+/// How often something more may come after the end.
+const ROUNDS: usize = 50;
 /// What one read may bring. Pages that are never filled cost nothing.
 const READ: usize = 256 * 1024;
 /// A pipe holds this much unless told otherwise; a read that empties a full one means a flood.
@@ -195,8 +201,13 @@ async fn attend(
             }
         };
     }
-    if !silent {
-        tokio::time::timeout(SETTLE, traffic).await.ok();
+    // The writers are gone, but what they wrote may still wait for us; one that got away may be quiet.
+    for _ in 0..ROUNDS {
+        let before = output.bytes();
+        silent = silent || tokio::time::timeout(SETTLE, &mut traffic).await.is_ok();
+        if silent || output.bytes() == before {
+            break;
+        }
     }
     status
 }

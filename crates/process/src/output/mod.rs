@@ -61,7 +61,7 @@ impl Output {
     pub(crate) fn new(keep: Keep) -> Self {
         let stream = || Stream::new(keep.head, keep.tail);
         let (both, stdout, stderr) = (stream(), stream(), stream());
-        let spool = keep.file.map(|file| Spool::new(file, keep.quota));
+        let spool = keep.file.filter(|_| keep.quota > 1).map(|file| Spool::new(file, keep.quota));
         let filed = spool.is_some();
         let kept = Mutex::new(Kept { both, stdout, stderr, spool });
         Self { kept, filed, progress: watch::Sender::new((0, false)) }
@@ -222,3 +222,6 @@ impl Stream {
         Some(head.iter().chain(self.tail.range(skip..)).take(LOOK).copied().collect())
     }
 }
+
+#[cfg(test)]
+mod tests;
