@@ -10,7 +10,7 @@
 
 #![allow(
     unsafe_code,
-    reason = "two system calls have no safe form: one between fork and exec, one about leases"
+    reason = "some system calls have no safe form: between fork and exec, about leases and interfaces"
 )]
 
 mod capture;
@@ -19,6 +19,7 @@ mod find;
 mod lease;
 pub mod live;
 pub mod output;
+pub mod proxy;
 mod tree;
 
 #[cfg(test)]
