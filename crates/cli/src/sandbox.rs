@@ -1,12 +1,13 @@
 //! `gripper sandbox`: runs any command confined.
 
-use std::{ffi::OsString, io::Write, path::PathBuf};
+use std::{ffi::OsString, io::Write, net::IpAddr, path::PathBuf};
 
 use anyhow::Context;
 use gripper_process::{
     Spec, Status,
     confine::{Network, Profile, protected_names},
     live::{Keep, Live},
+    proxy::{Proxy, Rules, is_public},
 };
 use gripper_runtime::environment::{Environment, inherited};
 
@@ -24,9 +25,9 @@ pub(crate) struct Args {
     /// A file or folder that it may not read (repeatable)
     #[arg(long, value_name = "PATH")]
     hide: Vec<PathBuf>,
-    /// Leave the whole network open
-    #[arg(long)]
-    net: bool,
+    /// Hosts that it may reach, such as example.com,*.example.org:443; `all` leaves the whole network open
+    #[arg(long, value_name = "HOSTS", value_delimiter = ',')]
+    net: Vec<String>,
     /// The command and its arguments
     #[arg(required = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -43,11 +44,17 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
         );
     }
     let home = environment.home.as_deref();
+    let open = args.net.iter().any(|host| host == "all");
+    let proxy = if open || args.net.is_empty() { None } else { Some(proxy(&args.net)?) };
     let profile = Profile {
         read_only: writable.iter().flat_map(|root| protected_names(root, home)).collect(),
         writable,
         hidden: args.hide.iter().map(|path| cwd.join(path)).collect(),
-        network: if args.net { Network::Full } else { Network::None },
+        network: match &proxy {
+            Some(proxy) => Network::Proxy(proxy.socket()),
+            None if open => Network::Full,
+            None => Network::None,
+        },
         private_tmp: true,
         ..Profile::default()
     };
@@ -87,9 +94,23 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
             show::warn(&format!("refused: {denial}"));
         }
     }
+    for refusal in proxy.iter().flat_map(Proxy::refused) {
+        show::warn(&format!("refused: {}:{}: {}", refusal.host, refusal.port, refusal.reason));
+    }
     Ok(match status {
         Status::Exited(code) => Exit::Child(u8::try_from(code).unwrap_or(1)),
         Status::Signalled(signal) => Exit::Child(128_u8.saturating_add(u8::try_from(signal).unwrap_or(1))),
         Status::TimedOut | Status::Cancelled => Exit::Interrupted,
     })
+}
+
+/// A proxy that leads to these hosts, and to private addresses only where they are named as such.
+fn proxy(hosts: &[String]) -> anyhow::Result<Proxy> {
+    let near = |host: &&String| {
+        let name = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
+        name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| !is_public(address))
+    };
+    let private: Vec<String> = hosts.iter().filter(near).cloned().collect();
+    let rules = Rules::new(hosts, &[], &private).map_err(|bad| UsageError(format!("--net: {bad}")))?;
+    Proxy::start(rules).context("the proxy cannot be started")
 }

@@ -11,7 +11,10 @@
 //! How descendants are found is told in `tree`. One kind gets away: a process that has left its
 //! parents, its session *and* its environment behind, all before the program itself ended.
 
-#![allow(unsafe_code, reason = "system calls without a safe form: between fork and exec, and about leases")]
+#![allow(
+    unsafe_code,
+    reason = "some system calls have no safe form: between fork and exec, about leases and interfaces"
+)]
 
 mod capture;
 pub mod confine;
@@ -19,6 +22,7 @@ mod find;
 mod lease;
 pub mod live;
 pub mod output;
+pub mod proxy;
 mod tree;
 pub mod watchdog;
 

@@ -25,9 +25,6 @@ use crate::{
     tree::{Root, Tree},
 };
 
-mod prompt;
-pub use prompt::looks_like_prompt;
-
 /// Descendants that hold the pipes open may finish their last line before they are ended.
 const SETTLE: Duration = Duration::from_millis(100);
 /// How often something more may come after the end.

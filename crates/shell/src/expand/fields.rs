@@ -182,9 +182,19 @@ pub(super) fn closes_bracket(word: &Word) -> bool {
 pub(super) fn splits_bracket(word: &Word) -> bool {
     word.pieces.iter().enumerate().any(|(at, piece)| {
         let PieceKind::Literal(text) = &piece.kind else { return false };
-        let open = text.rfind('[').is_some_and(|open| !text[open..].contains(']'));
-        open && at + 1 < word.pieces.len()
+        at + 1 < word.pieces.len() && leaves_open(text)
     })
+}
+
+fn leaves_open(text: &str) -> bool {
+    let mut rest = text;
+    while let Some(open) = rest.find('[') {
+        match bracket_end(&rest[open..]) {
+            1 => return true,
+            end => rest = &rest[open + end..],
+        }
+    }
+    false
 }
 
 /// Whether a text stays one argument and itself when it is split.
