@@ -31,7 +31,7 @@ use std::{
 };
 
 use clap::{Parser, Subcommand};
-use gripper_runtime::environment::Environment;
+use gripper_runtime::environment::{Environment, own_program};
 
 use exit::Exit;
 
@@ -76,6 +76,12 @@ enum Command {
     /// Parse foreign bytes from standard input, for the process that asks for it
     #[command(hide = true)]
     Worker,
+    /// Wait for the process that started it to be gone, then end what it left running
+    #[command(hide = true)]
+    Watchdog {
+        /// Whose children
+        owner: String,
+    },
 }
 
 fn main() -> ExitCode {
@@ -114,11 +120,18 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Demo(args) => block_on(demo::run(args, environment)),
         Command::Completions(args) => completions::run(&args),
         Command::Worker => worker::run(),
+        Command::Watchdog { owner } => {
+            gripper_process::watchdog::serve(&owner)?;
+            Ok(Exit::Ok)
+        }
     }
 }
 
 fn block_on(work: impl Future<Output = anyhow::Result<Exit>> + Send + 'static) -> anyhow::Result<Exit> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    if let Some(program) = own_program() {
+        gripper_process::watchdog::arm(program, vec!["watchdog".into()]);
+    }
     // On a worker of its own: from the outside every small call would wait for a thread to wake.
     let outcome = match runtime.block_on(runtime.spawn(work)) {
         Ok(outcome) => outcome,

@@ -65,3 +65,100 @@ fn undo_takes_back_what_a_command_changed(#[case] command: &str) {
     let undone = gripper(&workspace).args(["undo"]).run();
     assert_eq!(tree(&workspace.project()), before, "{}", undone.transcript());
 }
+
+#[test]
+fn what_only_reads_runs_unasked_and_changes_nothing() {
+    let workspace = Workspace::new();
+    workspace.write("notes.md", "# Notes\nalpha\n");
+    workspace.write(".env", "PASSWORD=hunter2\n");
+    let before = tree(&workspace.project());
+    let commands = [
+        ("cat notes.md | wc -l", "2"),
+        ("grep -h alpha ./*", "alpha"),
+        ("ls -a | sort | head -4", ".\n..\n.env\nnotes.md"),
+        ("for f in *.md; do echo \"$f\"; done", "notes.md"),
+        ("git --version | cut -d' ' -f1", "git"),
+    ];
+    for (command, printed) in commands {
+        let ran =
+            gripper(&workspace).args(["tool", "Bash", &json!({ "command": command }).to_string()]).run();
+        assert_eq!(ran.stdout.trim_end(), printed, "{}", ran.transcript());
+    }
+    // What the pattern comes upon and may not be read stays hidden.
+    let input = json!({ "command": "cat $(ls -a | grep env) *" }).to_string();
+    let ran = gripper(&workspace).args(["tool", "Bash", &input]).run();
+    assert!(!ran.transcript().contains("hunter2"), "{}", ran.transcript());
+    assert_eq!(tree(&workspace.project()), before);
+}
+
+#[test]
+fn the_sandbox_keeps_what_it_should() {
+    let workspace = Workspace::new();
+    workspace.write("in/file", "old\n");
+    workspace.write("secret", "hunter2\n");
+    let script = "echo new > in/file; echo x > out; mkdir -p in/.git/hooks; echo x > in/.git/hooks/pre-commit; \
+                  echo x > in/.mcp.json; cat secret; echo done";
+    let args = ["sandbox", "--write", "in", "--hide", "secret", "--", "sh", "-c", script];
+    let ran = gripper(&workspace).args(args).run();
+    assert!(ran.stdout.ends_with("done\n") && !ran.stdout.contains("hunter2"), "{}", ran.transcript());
+    let left = tree(&workspace.project());
+    assert_eq!(left["in/file"], b"new\n");
+    for refused in ["out", "in/.git/hooks/pre-commit", "in/.mcp.json"] {
+        assert!(!left.contains_key(refused), "{refused}: {}", ran.transcript());
+    }
+    let ended = gripper(&workspace).args(["sandbox", "--", "sh", "-c", "exit 7"]).run();
+    assert_eq!(ended.code, 7);
+}
+
+#[test]
+fn the_doctor_names_every_layer() {
+    let workspace = Workspace::new();
+    let ran = gripper(&workspace).args(["doctor", "--json"]).run();
+    let told: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let names: Vec<&str> =
+        told["findings"].as_array().unwrap().iter().filter_map(|f| f["name"].as_str()).collect();
+    for layer in ["bubblewrap", "landlock", "seccomp", "bash"] {
+        assert!(names.contains(&layer), "{names:?}");
+    }
+}
+
+/// Processes whose environment has the mark.
+fn alive(mark: &str) -> Vec<String> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let environ = |entry: &fs::DirEntry| fs::read(entry.path().join("environ")).unwrap_or_default();
+    let marked = |entry: &fs::DirEntry| {
+        environ(entry).windows(mark.len()).any(|window| window == mark.as_bytes())
+            && !fs::read(entry.path().join("cmdline")).unwrap_or_default().is_empty()
+    };
+    processes.filter(marked).map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn nothing_survives_a_kill() {
+    let workspace = Workspace::new();
+    let mark = format!("GRIPPER_TEST_MARK={}", uuid::Uuid::now_v7());
+    let (name, value) = mark.split_once('=').unwrap();
+    let commands =
+        ["sleep 1000", "setsid sleep 1000", "(setsid sh -c 'sleep 1000 & sleep 1000' &) ; sleep 1000"];
+    let line = |command: &str| {
+        json!({"name": "Bash", "input": {"command": command, "run_in_background": true}}).to_string()
+    };
+    let mut lines: Vec<String> = commands.iter().cycle().take(20).map(|command| line(command)).collect();
+    lines.push(json!({"name": "Bash", "input": {"command": "sleep 500; true"}}).to_string());
+    let command = gripper(&workspace).args(["run", "-", "--yes"]).env(name, value).into_command();
+    let mut command = command;
+    let mut child =
+        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::null()).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), lines.join("\n").as_bytes()).unwrap();
+    while alive(&mark).len() < 30 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let begin = std::time::Instant::now();
+    while !alive(&mark).is_empty() {
+        assert!(begin.elapsed().as_secs() < 20, "left: {:?}", alive(&mark));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
