@@ -162,9 +162,9 @@ impl Root {
             return Vec::new();
         }
         let found = sweep::tree(self);
-        let alive: Vec<_> = found.into_iter().filter(|process| !process.dead).collect();
         let mut seen = lock(&self.seen);
-        seen.extend(alive.iter().map(|process| process.pid));
+        seen.extend(found.iter().map(|process| process.pid));
+        let alive: Vec<_> = found.into_iter().filter(|process| !process.dead).collect();
         // The child itself is reaped by whoever waits for it.
         seen.retain(|pid| *pid != self.pid.as_raw_pid() && !sweep::reap(*pid));
         alive
