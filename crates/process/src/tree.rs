@@ -177,9 +177,9 @@ impl Root {
         let us = rustix::process::getpid().as_raw_pid();
         let roots = BTreeMap::from([(self.pid.as_raw_pid(), self.started)]);
         let found = sweep::find(&roots, &self.mark, |parent| parent == us);
-        let alive: Vec<_> = found.into_iter().filter(|process| !process.dead).collect();
         let mut seen = lock(&self.seen);
-        seen.extend(alive.iter().map(|process| process.pid));
+        seen.extend(found.iter().map(|process| process.pid));
+        let alive: Vec<_> = found.into_iter().filter(|process| !process.dead).collect();
         // The child itself is reaped by whoever waits for it.
         seen.retain(|pid| *pid != self.pid.as_raw_pid() && !sweep::reap(*pid));
         alive

@@ -51,8 +51,9 @@ pub(super) fn denied(profile: &Profile, cwd: &Path, stderr: &str) -> Vec<Denial>
         if profile.network != Network::Full && ALONE.iter().any(|words| line.contains(words)) {
             found.insert(Denial { wanted: Wanted::Network, path: None });
         }
-        if REFUSED.iter().any(|words| line.contains(words)) {
-            found.extend(paths(line).find_map(|path| refused(profile, real(&plain(&cwd.join(path))))));
+        if let Some(at) = REFUSED.iter().find_map(|words| line.find(words)) {
+            let locate = |path| real(&plain(&cwd.join(path)));
+            found.extend(paths(line, at).find_map(|path| refused(profile, locate(path))));
         }
         if found.len() >= MOST {
             break;
@@ -61,14 +62,16 @@ pub(super) fn denied(profile: &Profile, cwd: &Path, stderr: &str) -> Vec<Denial>
     found.into_iter().collect()
 }
 
-/// The words of a message that may be paths: between quotes first, then between blanks.
-fn paths(line: &str) -> impl Iterator<Item = &str> {
+/// What a message may name: what stands in quotes, or what comes last before the words at `at`. The first
+/// part of a message is the program that speaks.
+fn paths(line: &str, at: usize) -> impl Iterator<Item = &str> {
     let quoted = line.split(['\'', '"', '`', '‘', '’']).skip(1).step_by(2);
-    let words = line.split([' ', '\t', '\'', '"', '‘', '’', '(', ')', '[', ']']);
-    quoted
-        .chain(words)
-        .map(|word| word.trim_end_matches([':', ',', '.', ';']))
-        .filter(|word| !word.is_empty())
+    let before = line.get(..at).unwrap_or_default().trim_end_matches([' ', ':', '(', '[']);
+    let last = before.rsplit_once(": ").map(|(_, last)| match last {
+        absolute if absolute.starts_with('/') => absolute,
+        words => words.rsplit(' ').next().unwrap_or(words),
+    });
+    quoted.chain(last).filter(|path| !path.is_empty())
 }
 
 fn refused(profile: &Profile, path: PathBuf) -> Option<Denial> {

