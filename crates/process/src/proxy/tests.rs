@@ -1,5 +1,4 @@
 use std::{
-    io::Write,
     os::unix::fs::PermissionsExt,
     sync::{
         Arc,
@@ -13,8 +12,14 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, UnixStream},
 };
+use tokio_util::sync::CancellationToken;
 
 use super::{BadPattern, CONNECTIONS, Proxy, Rules, is_public, rules::place};
+use crate::{
+    Spec,
+    confine::{Backend, Network, Profile, probe},
+    run,
+};
 
 #[rstest]
 #[case::this_machine(false, &["127.0.0.1", "127.9.9.9", "0.0.0.0", "::1", "::", "::ffff:127.0.0.1"])]
@@ -258,5 +263,48 @@ async fn more_connections_wait_and_all_end_with_the_proxy() {
     assert!(!folder.exists());
     for stream in open.into_iter().chain([late]) {
         read(stream).await;
+    }
+}
+
+fn no_curl() -> Option<String> {
+    let version = std::process::Command::new("curl").arg("--version").output();
+    version.err().map(|why| format!("curl: {why}"))
+}
+
+fn no_namespaces() -> Option<String> {
+    let layer = probe().layers.iter().find(|layer| layer.name == "user namespaces");
+    layer.map_or(Some("no user namespaces".to_owned()), |layer| layer.state.clone().err())
+}
+
+#[allow(clippy::print_stderr, reason = "a skipped test says so")]
+fn skip(why: &str) {
+    eprintln!("not tested: {why}");
+}
+
+#[rstest]
+#[case::passes("http://app.test:$PORT/x", "GET /x HTTP/1.1\r\nHost: app.test:")]
+#[case::tunnel("--proxytunnel http://app.test:$PORT/x", "GET /x HTTP/1.1\r\nHost: app.test:")]
+#[case::refused("http://other.test/", "gripper refused other.test:80: no rule allows this host")]
+#[case::no_other_way("--noproxy '*' http://127.0.0.1:$PORT/", "curl: (7)")]
+#[tokio::test]
+async fn a_confined_command_has_this_way_out_and_no_other(#[case] args: &str, #[case] printed: &str) {
+    let port = echo().await;
+    let proxy = Proxy::start(rules(&[], &[], &["app.test"])).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let env = [("PATH", std::env::var("PATH").unwrap()), ("PORT", port.to_string())];
+    let env = env.map(|(name, value)| (name.into(), value.into())).to_vec();
+    for backend in [Backend::Bubblewrap, Backend::Landlock] {
+        if let Some(why) = probe().works(backend).err().or_else(no_namespaces).or_else(no_curl) {
+            skip(&format!("{backend}: {why}"));
+            continue;
+        }
+        let network = Network::Proxy(proxy.socket());
+        let cage = Profile::writes(vec![folder.path().to_owned()], None);
+        let cage = Some(Profile { network, backend: Some(backend), ..cage });
+        let line = format!("curl -sS --max-time 20 {args} 2>&1");
+        let spec = Spec { cage, ..Spec::shell(line, folder.path(), env.clone()) };
+        let ended = run(spec, &CancellationToken::new()).await.unwrap();
+        let text = ended.stdout.text();
+        assert!(text.starts_with(printed), "{backend}: {text}");
     }
 }
