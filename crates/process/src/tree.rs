@@ -32,7 +32,7 @@ const ROUNDS: usize = 100;
 static RUNNING: Mutex<Vec<Arc<Root>>> = Mutex::new(Vec::new());
 
 /// Locks, also after a panic elsewhere: the lists here are whole at any time.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -13,7 +13,7 @@ use std::{
     os::unix::process::CommandExt,
     path::PathBuf,
     process::{Command, Stdio},
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{Mutex, OnceLock},
 };
 
 use rustix::{
@@ -22,7 +22,7 @@ use rustix::{
     process::Pid,
 };
 
-use crate::tree::{self, MARK};
+use crate::tree::{self, MARK, lock};
 
 static PROGRAM: OnceLock<(PathBuf, Vec<OsString>)> = OnceLock::new();
 static PIPE: Mutex<Option<PipeWriter>> = Mutex::new(None);
@@ -60,7 +60,7 @@ pub(crate) fn owner() -> &'static str {
 /// Makes sure that there is a watchdog, if one is wanted.
 pub(crate) fn ready() -> io::Result<()> {
     let Some((program, args)) = PROGRAM.get() else { return Ok(()) };
-    let mut pipe = PIPE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut pipe = lock(&PIPE);
     if pipe.as_ref().is_none_or(broken) {
         let started = start(program, args);
         *pipe = Some(started.map_err(|why| io::Error::new(why.kind(), format!("no watchdog: {why}")))?);
@@ -83,7 +83,7 @@ pub(crate) fn note_end(pid: Pid) {
 }
 
 fn note(line: &str) {
-    if let Some(pipe) = &mut *PIPE.lock().unwrap_or_else(PoisonError::into_inner) {
+    if let Some(pipe) = &mut *lock(&PIPE) {
         // One that does not hear this still knows our mark.
         pipe.write_all(line.as_bytes()).ok();
     }

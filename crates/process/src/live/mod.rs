@@ -31,6 +31,10 @@ const SETTLE: Duration = Duration::from_millis(100);
 const ROUNDS: usize = 50;
 /// What one read may bring. Pages that are never filled cost nothing.
 const READ: usize = 256 * 1024;
+/// So much is written to disk at once, in a flood.
+const WRITE: usize = 1024 * 1024;
+/// So late is anything on disk at the latest.
+const LATEST: Duration = Duration::from_millis(50);
 /// A pipe holds this much unless told otherwise; a read that empties a full one means a flood.
 const PIPE: usize = 64 * 1024;
 /// How much the pipe of a flood is made to hold. Only floods get it: the system counts such pipes
@@ -93,6 +97,7 @@ impl Live {
             let status = attend(tree, spec, &to, asked).await;
             // The tree went first, so nothing runs any more when its cage is tidied up.
             drop(held);
+            flush(&to).await;
             to.close();
             done.send_replace(Some((status, begin.elapsed())));
         });
@@ -211,25 +216,40 @@ async fn attend(
 
 async fn drain(pipe: Option<impl AsyncRead + AsFd + Unpin>, output: &Arc<Output>, source: Source) {
     let Some(mut pipe) = pipe else { return };
-    let (mut buffer, mut wide) = (vec![0; READ], false);
-    // A pipe that fails has nothing more to say.
-    while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
-        if count >= PIPE && !wide {
-            #[cfg(target_os = "linux")]
-            rustix::pipe::fcntl_setpipe_size(&pipe, WIDE_PIPE).ok();
-            wide = true;
+    let (mut buffer, mut wide, mut due) = (vec![0; READ], false, None);
+    loop {
+        let read = pipe.read(&mut buffer);
+        let read = match due {
+            None => Ok(read.await),
+            Some(due) => tokio::time::timeout_at(due, read).await,
+        };
+        let pending = match read {
+            Ok(Ok(count @ 1..)) => {
+                if count >= PIPE && !wide {
+                    #[cfg(target_os = "linux")]
+                    rustix::pipe::fcntl_setpipe_size(&pipe, WIDE_PIPE).ok();
+                    wide = true;
+                }
+                output.take(source, &buffer[..count])
+            }
+            // A pipe that fails has nothing more to say.
+            Ok(_) => return,
+            Err(_) => WRITE,
+        };
+        if pending >= WRITE {
+            flush(output).await;
+            due = None;
+        } else if pending > 0 && due.is_none() {
+            due = Some(tokio::time::Instant::now() + LATEST);
         }
-        if !output.has_file() {
-            output.take(source, &buffer[..count]);
-            continue;
-        }
-        // A disk may be slow.
-        let to = output.clone();
-        let work = tokio::task::spawn_blocking(move || {
-            to.take(source, &buffer[..count]);
-            buffer
-        });
-        buffer = work.await.unwrap_or_else(|_| vec![0; READ]);
+    }
+}
+
+/// Brings to disk what should be there. A disk may be slow, and then nobody else shall wait.
+async fn flush(output: &Arc<Output>) {
+    if output.has_file() {
+        let output = output.clone();
+        tokio::task::spawn_blocking(move || output.flush()).await.ok();
     }
 }
 

@@ -2,14 +2,11 @@
 
 mod spool;
 
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::VecDeque, sync::Mutex};
 
 use tokio::sync::watch;
 
-use crate::live::Keep;
+use crate::{live::Keep, tree::lock};
 use spool::Spool;
 
 /// The most that one look at new output brings.
@@ -26,7 +23,8 @@ pub(crate) enum Source {
 #[derive(Debug)]
 pub struct Output {
     kept: Mutex<Kept>,
-    filed: bool,
+    /// Locked before `kept`, never after it.
+    spool: Option<Mutex<Spool>>,
     /// How many bytes came, and whether that is all.
     progress: watch::Sender<(u64, bool)>,
 }
@@ -36,7 +34,9 @@ struct Kept {
     both: Stream,
     stdout: Stream,
     stderr: Stream,
-    spool: Option<Spool>,
+    /// What is yet to be written to disk.
+    pending: Vec<u8>,
+    before_file: Option<u64>,
 }
 
 /// What is kept of an output, at one moment.
@@ -61,31 +61,47 @@ impl Output {
     pub(crate) fn new(keep: Keep) -> Self {
         let stream = || Stream::new(keep.head, keep.tail);
         let (both, stdout, stderr) = (stream(), stream(), stream());
-        let spool = keep.file.filter(|_| keep.quota > 1).map(|file| Spool::new(file, keep.quota));
-        let filed = spool.is_some();
-        let kept = Mutex::new(Kept { both, stdout, stderr, spool });
-        Self { kept, filed, progress: watch::Sender::new((0, false)) }
+        let spool = keep.file.filter(|_| keep.quota > 1).map(|file| Mutex::new(Spool::new(file, keep.quota)));
+        let kept = Mutex::new(Kept { both, stdout, stderr, pending: Vec::new(), before_file: None });
+        Self { kept, spool, progress: watch::Sender::new((0, false)) }
     }
 
-    /// True when taking something in may touch the disk.
     pub(crate) fn has_file(&self) -> bool {
-        self.filed
+        self.spool.is_some()
     }
 
-    pub(crate) fn take(&self, source: Source, chunk: &[u8]) {
+    /// Takes in what came, and gives how many bytes are yet to be written to disk.
+    pub(crate) fn take(&self, source: Source, chunk: &[u8]) -> usize {
         let lines = memchr::memchr_iter(b'\n', chunk).count() as u64;
-        let mut kept = self.kept();
-        if let Some(spool) = &mut kept.spool {
-            spool.write(chunk);
-        }
+        let mut kept = lock(&self.kept);
         kept.both.take(chunk, lines);
         match source {
             Source::Stdout => kept.stdout.take(chunk, lines),
             Source::Stderr => kept.stderr.take(chunk, lines),
         }
-        let bytes = kept.both.bytes;
+        if self.has_file() {
+            kept.pending.extend_from_slice(chunk);
+        }
+        let (bytes, pending) = (kept.both.bytes, kept.pending.len());
         drop(kept);
         self.progress.send_replace((bytes, false));
+        pending
+    }
+
+    /// Writes to disk what is yet to be written. Only those who want to read from disk wait for it.
+    pub(crate) fn flush(&self) {
+        if let Some(spool) = &self.spool {
+            self.flush_to(&mut lock(spool));
+        }
+    }
+
+    fn flush_to(&self, spool: &mut Spool) {
+        let mut pending = std::mem::take(&mut spool.spare);
+        std::mem::swap(&mut lock(&self.kept).pending, &mut pending);
+        spool.write(&pending);
+        pending.clear();
+        spool.spare = pending;
+        lock(&self.kept).before_file = spool.begin();
     }
 
     /// Says that nothing more will come.
@@ -93,25 +109,20 @@ impl Output {
         self.progress.send_modify(|(_, closed)| *closed = true);
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Both streams, in the order in which they came.
     pub fn snapshot(&self) -> Shown {
-        let kept = self.kept();
-        let before_file = kept.spool.as_ref().and_then(Spool::begin);
-        Shown { before_file, ..kept.both.shown() }
+        let kept = lock(&self.kept);
+        Shown { before_file: kept.before_file, ..kept.both.shown() }
     }
 
     /// Standard output alone.
     pub fn stdout(&self) -> Shown {
-        self.kept().stdout.shown()
+        lock(&self.kept).stdout.shown()
     }
 
     /// Standard error alone.
     pub fn stderr(&self) -> Shown {
-        self.kept().stderr.shown()
+        lock(&self.kept).stderr.shown()
     }
 
     /// How many bytes came so far.
@@ -122,32 +133,35 @@ impl Output {
     /// What came after the first `cursor` bytes, at most a mebibyte, and where to go on; and whether
     /// something in between is no longer kept anywhere.
     pub fn since(&self, cursor: u64) -> (Vec<u8>, u64, bool) {
-        let mut kept = self.kept();
-        let cursor = cursor.min(kept.both.bytes);
-        if let Some(bytes) = kept.both.since(cursor) {
-            return (bytes, kept.both.bytes.min(cursor + LOOK as u64), false);
+        let in_memory = |cursor| {
+            let kept = lock(&self.kept);
+            let bytes = kept.both.since(cursor)?;
+            let next = cursor + bytes.len() as u64;
+            Some((bytes, next))
+        };
+        let cursor = cursor.min(self.bytes());
+        if let Some((bytes, next)) = in_memory(cursor) {
+            return (bytes, next, false);
         }
-        let spooled = kept.spool.as_mut().and_then(|spool| {
-            let from = cursor.max(spool.begin()?);
-            Some((spool.read(from, LOOK).filter(|bytes| !bytes.is_empty())?, from))
-        });
-        match spooled {
-            Some((bytes, from)) => {
+        if let Some(spool) = &self.spool {
+            let mut spool = lock(spool);
+            self.flush_to(&mut spool);
+            if let Some(from) = spool.begin().map(|begin| begin.max(cursor))
+                && let Some(bytes) = spool.read(from, LOOK)
+            {
                 let next = from + bytes.len() as u64;
-                (bytes, next, from > cursor)
-            }
-            None => {
-                let from = kept.both.bytes - kept.both.tail.len() as u64;
-                let bytes = kept.both.since(from).unwrap_or_default();
-                let next = from + bytes.len() as u64;
-                (bytes, next, true)
+                return (bytes, next, from > cursor);
             }
         }
+        let oldest = { lock(&self.kept).both.oldest() };
+        // Meanwhile that may be gone too; then the next look brings what is left.
+        let (bytes, next) = in_memory(oldest).unwrap_or((Vec::new(), oldest));
+        (bytes, next, true)
     }
 
     /// The last `count` lines, as far as they are in memory; an unfinished one counts.
     pub fn last_lines(&self, count: usize) -> Vec<u8> {
-        let mut shown = self.kept().both.shown();
+        let mut shown = lock(&self.kept).both.shown();
         let mut text = if shown.omitted == 0 {
             shown.head.append(&mut shown.tail);
             shown.head
@@ -197,6 +211,11 @@ impl Stream {
 
     fn omitted(&self) -> u64 {
         self.bytes - (self.head.len() + self.tail.len()) as u64
+    }
+
+    /// Where the kept end begins.
+    fn oldest(&self) -> u64 {
+        self.bytes - self.tail.len() as u64
     }
 
     fn shown(&self) -> Shown {

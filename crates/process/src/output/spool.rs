@@ -22,11 +22,13 @@ pub(super) struct Spool {
     before: u64,
     /// After one failure nothing more is written: a hole in the middle would go unnoticed.
     failed: bool,
+    /// Room for what is written next.
+    pub(super) spare: Vec<u8>,
 }
 
 impl Spool {
     pub(super) fn new(file: PathBuf, quota: u64) -> Self {
-        Self { file, half: (quota / 2).max(1), parts: [None, None], before: 0, failed: false }
+        Self { file, half: quota / 2, parts: [None, None], before: 0, failed: false, spare: Vec::new() }
     }
 
     /// How many bytes of the stream came before what is on disk, if anything is.

@@ -14,7 +14,10 @@ fn stream(length: usize) -> Vec<u8> {
 
 fn fed(keep: Keep, bytes: &[u8], chunk: usize) -> Output {
     let output = Output::new(keep);
-    bytes.chunks(chunk).for_each(|chunk| output.take(Source::Stdout, chunk));
+    for chunk in bytes.chunks(chunk) {
+        output.take(Source::Stdout, chunk);
+    }
+    output.flush();
     output
 }
 
