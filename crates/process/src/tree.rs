@@ -8,6 +8,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
     io,
     process::ExitStatus,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -72,11 +73,15 @@ pub(crate) struct Pipes {
 impl Tree {
     pub(crate) fn start(mut command: Command) -> io::Result<Self> {
         // Before orphans come to us: so it goes to init, and no child of ours can mean no work.
-        watchdog::ready()?;
+        let set = |(name, value): (&OsStr, Option<&OsStr>)| {
+            (name == MARK).then(|| value?.to_str().map(str::to_owned))?
+        };
+        let outer = command.as_std().get_envs().find_map(set);
+        watchdog::ready(outer.as_deref())?;
         #[cfg(target_os = "linux")]
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         let mark = format!("{}/{}", watchdog::owner(), uuid::Uuid::now_v7());
-        let outer = std::env::var(MARK).map(|outer| outer + ",").unwrap_or_default();
+        let outer = outer.map(|outer| outer + ",").unwrap_or_default();
         let child = command.env(MARK, outer + &mark).spawn()?;
         let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let pid = pid.ok_or_else(|| io::Error::other("it has no process id"))?;

@@ -57,12 +57,12 @@ pub(crate) fn owner() -> &'static str {
     OWNER.get_or_init(|| uuid::Uuid::now_v7().to_string())
 }
 
-/// Makes sure that there is a watchdog, if one is wanted.
-pub(crate) fn ready() -> io::Result<()> {
+/// Makes sure that there is a watchdog, if one is wanted. `outer` is the mark of a Gripper around us.
+pub(crate) fn ready(outer: Option<&str>) -> io::Result<()> {
     let Some((program, args)) = PROGRAM.get() else { return Ok(()) };
     let mut pipe = lock(&PIPE);
     if pipe.as_ref().is_none_or(broken) {
-        let started = start(program, args);
+        let started = start(program, args, outer);
         *pipe = Some(started.map_err(|why| io::Error::new(why.kind(), format!("no watchdog: {why}")))?);
     }
     Ok(())
@@ -95,7 +95,7 @@ fn broken(pipe: &PipeWriter) -> bool {
     poll(&mut state, Some(&Timespec::default())).is_ok() && state[0].revents().contains(PollFlags::ERR)
 }
 
-fn start(program: &PathBuf, args: &[OsString]) -> io::Result<PipeWriter> {
+fn start(program: &PathBuf, args: &[OsString], outer: Option<&str>) -> io::Result<PipeWriter> {
     let (reader, writer) = io::pipe()?;
     // One that was stopped must not stop us too.
     fcntl_setfl(&writer, OFlags::NONBLOCK)?;
@@ -103,7 +103,7 @@ fn start(program: &PathBuf, args: &[OsString]) -> io::Result<PipeWriter> {
     command.args(args).arg(owner()).current_dir("/").env_clear();
     command.stdin(reader).stdout(Stdio::null()).stderr(Stdio::null());
     // A Gripper around us that ends our tree ends this too.
-    command.envs(std::env::var_os(MARK).map(|outer| (MARK, outer)));
+    command.envs(outer.map(|outer| (MARK, outer)));
     // SAFETY: only system calls, which allocate nothing and take no lock.
     unsafe { command.pre_exec(detach) };
     // What is started ends at once; its child is the watchdog.

@@ -43,8 +43,7 @@ pub(super) struct Entry {
 #[derive(Default)]
 pub(super) struct Held {
     /// Removed when dropped.
-    #[expect(dead_code, reason = "only its end matters")]
-    markers: markers::Markers,
+    _markers: markers::Markers,
     outside: Option<OwnedFd>,
     bridge: Option<AbortOnDropHandle<()>>,
 }
@@ -123,7 +122,7 @@ pub(super) fn prepare(
     let numbers: Vec<i32> = filters.iter().map(AsRawFd::as_raw_fd).collect();
     let (wrapper, blanks) = plan.arguments(profile, cwd, &numbers).map_err(memory)?;
     entry.inherited = filters.into_iter().chain(blanks).collect();
-    Ok((wrapper, entry, Held { markers: plan.markers, ..held }))
+    Ok((wrapper, entry, Held { _markers: plan.markers, ..held }))
 }
 
 /// An empty or small file that has no name.

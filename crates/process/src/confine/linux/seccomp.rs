@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    env::consts::ARCH,
     io::{self, Seek, Write},
     os::fd::OwnedFd,
 };
@@ -10,7 +9,7 @@ use std::{
 use libc::c_long;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    sock_filter,
+    TargetArch, sock_filter,
 };
 
 use super::{Backend, Network, Profile, memory_file};
@@ -63,7 +62,11 @@ const NAMESPACES: [libc::c_int; 7] = [
 pub(super) fn filters(backend: Backend, profile: &Profile) -> Result<Vec<BpfProgram>, String> {
     let failed = |why: seccompiler::BackendError| format!("the filter of system calls: {why}");
     let rules = rules(backend, profile).map_err(failed)?;
-    let arch = ARCH.try_into().map_err(failed)?;
+    let arch = match () {
+        () if cfg!(target_arch = "x86_64") => TargetArch::x86_64,
+        () if cfg!(target_arch = "aarch64") => TargetArch::aarch64,
+        () => TargetArch::riscv64,
+    };
     let refuse = SeccompAction::Errno(libc::EPERM.cast_unsigned());
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch).map_err(failed)?;
     Ok(vec![filter.try_into().map_err(failed)?, unknown()])
