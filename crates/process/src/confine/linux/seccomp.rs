@@ -131,11 +131,12 @@ fn unknown() -> BpfProgram {
 
 /// A filter as a file, in the form in which the kernel takes it.
 pub(super) fn file(filter: &BpfProgram) -> io::Result<OwnedFd> {
-    let mut file = memory_file()?;
-    for step in filter {
+    let bytes = filter.iter().flat_map(|step| {
         let (code, k) = (step.code.to_ne_bytes(), step.k.to_ne_bytes());
-        file.write_all(&[code[0], code[1], step.jt, step.jf, k[0], k[1], k[2], k[3]])?;
-    }
+        [code[0], code[1], step.jt, step.jf, k[0], k[1], k[2], k[3]]
+    });
+    let mut file = memory_file()?;
+    file.write_all(&bytes.collect::<Vec<u8>>())?;
     file.rewind()?;
     Ok(file.into())
 }
