@@ -174,6 +174,12 @@ impl Root {
 
     /// The living processes of the tree. Orphans that ended are reaped on the way.
     fn find(&self) -> Vec<sweep::Process> {
+        // The usual orphan is a cage's first process, which has ended in the child's group. Once the
+        // child itself is reaped, nobody else waits for that group, so no look around is needed.
+        if sweep::started(self.pid).is_none() {
+            let ended = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+            while let Ok(Some(_)) = waitid(WaitId::Pgid(Some(self.pid)), ended) {}
+        }
         // Whatever is left of a tree is a child of ours, or below one: no children, nothing left.
         let any = waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT);
         if any.is_err_and(|error| error == rustix::io::Errno::CHILD) {
