@@ -86,8 +86,10 @@ impl Spec {
     pub fn shell(line: impl Into<OsString>, cwd: impl Into<PathBuf>, env: Vec<(OsString, OsString)>) -> Self {
         let cwd = cwd.into();
         let bash = find_program("bash".as_ref(), &cwd, &env).is_ok();
-        let args = vec!["-c".into(), line.into()];
-        Self { env, ..Self::exec(if bash { "bash" } else { "sh" }, args, cwd) }
+        let shell = if bash { "bash" } else { "sh" };
+        // The last is what the shell calls itself in its messages.
+        let args = vec!["-c".into(), line.into(), shell.into()];
+        Self { env, ..Self::exec(shell, args, cwd) }
     }
 }
 

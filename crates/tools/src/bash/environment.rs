@@ -19,11 +19,10 @@ const QUIET: [(&str, &str); 9] = [
     ("DEBIAN_FRONTEND", "noninteractive"),
 ];
 /// Settings of git that keep a repository from running programs of its own.
-const HARDENED: [(&str, &str); 5] = [
+const HARDENED: [(&str, &str); 4] = [
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),
     ("core.pager", "cat"),
-    ("diff.external", ""),
     ("core.sshCommand", "false"),
 ];
 

@@ -302,7 +302,7 @@ impl Running {
         let stays = analysis.is_some_and(|analysis| analysis.cwd().map(Path::new) == Some(call.cwd()));
         let mark = (!stays).then(|| uuid_mark(&call.id));
         let line = match &mark {
-            Some(mark) => format!("trap 'printf \"\\n%s%s\" {mark} \"$PWD\"' EXIT\n{}", input.command),
+            Some(mark) => format!("trap 'printf \"\\n%s%s\" {mark} \"$PWD\"' EXIT; {}", input.command),
             None => input.command.clone(),
         };
         let hardened = call.access.read_only() && !call.approved;
