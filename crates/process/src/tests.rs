@@ -77,7 +77,7 @@ async fn a_hang_ends_in_time_also_when_it_ignores_the_request() {
 async fn one_that_is_asked_to_end_may_say_goodbye() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("pid");
-    let line = "trap 'echo bye; exit 0' TERM; echo $$ > $0; while :; do sleep 0.01; done";
+    let line = "trap 'echo bye; exit 0' TERM; echo $$ > $1; while :; do sleep 0.01; done";
     let mut polite = spec(line);
     polite.args.push(file.clone().into());
     polite.grace = Duration::from_secs(60);
