@@ -97,10 +97,10 @@ fn the_sandbox_keeps_what_it_should() {
     workspace.write("in/file", "old\n");
     workspace.write("secret", "hunter2\n");
     let script = "echo new > in/file; echo x > out; mkdir -p in/.git/hooks; echo x > in/.git/hooks/pre-commit; \
-                  echo x > in/.mcp.json; cat secret; echo done";
+                  echo x > in/.mcp.json; cat secret; exit 3";
     let args = ["sandbox", "--write", "in", "--hide", "secret", "--", "sh", "-c", script];
     let ran = gripper(&workspace).args(args).run();
-    assert!(ran.stdout.ends_with("done\n") && !ran.stdout.contains("hunter2"), "{}", ran.transcript());
+    assert!(ran.code == 3 && !ran.stdout.contains("hunter2"), "{}", ran.transcript());
     let left = tree(&workspace.project());
     assert_eq!(left["in/file"], b"new\n");
     for refused in ["out", "in/.git/hooks/pre-commit", "in/.mcp.json"] {

@@ -33,14 +33,18 @@ fn version_and_help() {
     assert_eq!(run(&workspace, &["nonsense"]).code, 2);
 }
 
-const ALL: [&str; 11] = [
+const ALL: [&str; 15] = [
+    "Bash",
+    "BashOutput",
     "Edit",
     "Glob",
     "Grep",
+    "KillShell",
     "MultiEdit",
     "NotebookEdit",
     "Read",
     "Sleep",
+    "TaskOutput",
     "TodoWrite",
     "ToolSearch",
     "Write",
@@ -54,7 +58,7 @@ fn tools_are_listed_with_their_schemas() {
     let names: Vec<&str> =
         tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(names, ALL);
-    assert_eq!(tools[1]["input_schema"]["required"], json!(["pattern"]));
+    assert_eq!(tools[0]["input_schema"]["required"], json!(["command"]));
     assert!(tools.as_array().unwrap().iter().all(|tool| tool["deferred"] == false));
     let always: Value =
         serde_json::from_str(&run(&workspace, &["tools", "--json", "--tool-search", "always"]).stdout)
@@ -71,10 +75,24 @@ fn agents_get_the_tools_meant_for_them() {
         let ran = run(&workspace, args);
         ran.stdout.lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(names(&["tools", "--for", "background"]), ["Glob", "Grep", "Read", "TodoWrite"]);
+    assert_eq!(
+        names(&["tools", "--for", "background"]),
+        ["Bash", "BashOutput", "Glob", "Grep", "KillShell", "Read", "TaskOutput", "TodoWrite"]
+    );
     assert_eq!(
         names(&["tools", "--for", "explore"]),
-        ["Glob", "Grep", "Read", "Sleep", "TodoWrite", "ToolSearch"]
+        [
+            "Bash",
+            "BashOutput",
+            "Glob",
+            "Grep",
+            "KillShell",
+            "Read",
+            "Sleep",
+            "TaskOutput",
+            "TodoWrite",
+            "ToolSearch"
+        ]
     );
     let without_sleep: Vec<&str> = ALL.into_iter().filter(|name| *name != "Sleep").collect();
     assert_eq!(names(&["tools", "--deny", "Sleep"]), without_sleep);
