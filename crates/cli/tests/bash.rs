@@ -71,7 +71,6 @@ fn what_only_reads_runs_unasked_and_changes_nothing() {
     let workspace = Workspace::new();
     workspace.write("notes.md", "# Notes\nalpha\n");
     workspace.write(".env", "PASSWORD=hunter2\n");
-    let before = tree(&workspace.project());
     let commands = [
         ("cat notes.md | wc -l", "2"),
         ("grep -h alpha ./*", "alpha"),
@@ -85,9 +84,14 @@ fn what_only_reads_runs_unasked_and_changes_nothing() {
         assert_eq!(ran.stdout.trim_end(), printed, "{}", ran.transcript());
     }
     // What the pattern comes upon and may not be read stays hidden.
-    let input = json!({ "command": "cat $(ls -a | grep env) *" }).to_string();
-    let ran = gripper(&workspace).args(["tool", "Bash", &input]).run();
-    assert!(!ran.transcript().contains("hunter2"), "{}", ran.transcript());
+    workspace.write("server.pem", "hunter2\n");
+    let before = tree(&workspace.project());
+    for command in ["cat $(ls -a | grep env) *", "cat *", "head -5 s*", "grep -r hunter .", "cat ./* | sort"]
+    {
+        let input = json!({ "command": command }).to_string();
+        let ran = gripper(&workspace).args(["tool", "Bash", &input]).run();
+        assert!(!ran.transcript().contains("hunter2"), "{command}: {}", ran.transcript());
+    }
     assert_eq!(tree(&workspace.project()), before);
 }
 

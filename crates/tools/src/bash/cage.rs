@@ -13,7 +13,7 @@ use gripper_process::{
 };
 use gripper_runtime::{
     Call, ErrorCode, Located, ToolError,
-    permissions::{Behavior, PathUse, Policy, Sieve},
+    permissions::{Behavior, PathUse, Policy, Sieve, Verdict},
 };
 
 use super::Settings;
@@ -62,9 +62,7 @@ impl Cage {
         let hidden = hidden(call)?;
         if reads {
             // Where all that is read is known and was judged, the quicker wall is enough.
-            let known =
-                call.access.command_use().is_some_and(|command| command.analysis.confined().is_empty());
-            let quick = known && confine::probe().works(Backend::Landlock).is_ok();
+            let quick = is_known(call) && confine::probe().works(Backend::Landlock).is_ok();
             let backend = quick.then_some(Backend::Landlock);
             let profile = Profile { backend, ..Profile::read_only(hidden) };
             return Ok(Self { profile: Some(profile), words: "writes nothing, no network".to_owned() });
@@ -85,6 +83,11 @@ pub(super) fn denied(live: &Live) -> Vec<String> {
     confined.into_iter().flat_map(|confined| confined.denied).map(|denial| denial.to_string()).collect()
 }
 
+/// Whether every file that the command reads is known, and so was judged: no pattern, nothing it might come upon.
+fn is_known(call: &Call) -> bool {
+    call.access.command_use().is_some_and(|command| command.analysis.verdict() == Verdict::ReadOnly)
+}
+
 fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
@@ -94,8 +97,7 @@ fn real(path: &Path) -> PathBuf {
 fn hidden(call: &Call) -> Result<Vec<PathBuf>, ToolError> {
     let policy = &call.policy;
     let mut hidden = of_home(policy);
-    let command = call.access.command_use();
-    if command.is_some_and(|command| command.analysis.confined().is_empty()) && call.access.read_only() {
+    if is_known(call) {
         return Ok(hidden);
     }
     for root in &policy.directories {
