@@ -5,7 +5,7 @@ use std::{ffi::OsString, io::Write, net::IpAddr, path::PathBuf};
 use anyhow::Context;
 use gripper_process::{
     Spec, Status,
-    confine::{Network, Profile, protected_names},
+    confine::{Network, Profile},
     live::{Keep, Live},
     proxy::{Proxy, Rules, is_public},
 };
@@ -47,16 +47,13 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
     let open = args.net.iter().any(|host| host == "all");
     let proxy = if open || args.net.is_empty() { None } else { Some(proxy(&args.net)?) };
     let profile = Profile {
-        read_only: writable.iter().flat_map(|root| protected_names(root, home)).collect(),
-        writable,
         hidden: args.hide.iter().map(|path| cwd.join(path)).collect(),
         network: match &proxy {
             Some(proxy) => Network::Proxy(proxy.socket()),
             None if open => Network::Full,
             None => Network::None,
         },
-        private_tmp: true,
-        ..Profile::default()
+        ..Profile::writes(writable, home)
     };
     let mut words = args.command.into_iter();
     let program = words.next().unwrap_or_default();

@@ -8,7 +8,7 @@ use std::{
 };
 
 use gripper_process::{
-    confine::{self, Backend, Profile, protected_names},
+    confine::{self, Backend, Profile},
     live::Live,
 };
 use gripper_runtime::{
@@ -70,9 +70,7 @@ impl Cage {
         let roots: Vec<PathBuf> = call.policy.directories.iter().map(|root| real(root)).collect();
         let shown: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
         let words = format!("writes {} and temporary files only, no network", shown.join(", "));
-        let home = Some(call.policy.home.as_path());
-        let read_only = roots.iter().flat_map(|root| protected_names(root, home)).collect();
-        let profile = Profile { writable: roots, hidden, read_only, private_tmp: true, ..Profile::default() };
+        let profile = Profile { hidden, ..Profile::writes(roots, Some(&call.policy.home)) };
         Ok(Self { profile: Some(profile), words })
     }
 }
