@@ -7,9 +7,12 @@ use gripper_process::{
     Spec, Status,
     confine::{Network, Profile},
     live::{Keep, Live},
-    proxy::{Proxy, Rules, is_public},
+    proxy::{Proxy, Rules},
 };
-use gripper_runtime::environment::{Environment, inherited};
+use gripper_runtime::{
+    environment::{Environment, inherited},
+    permissions::web::{Reach, reach},
+};
 
 use crate::{
     exit::{Exit, UsageError},
@@ -108,6 +111,11 @@ fn proxy(hosts: &[String]) -> anyhow::Result<Proxy> {
         name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| !is_public(address))
     };
     let private: Vec<String> = hosts.iter().filter(near).cloned().collect();
-    let rules = Rules::new(hosts, &[], &private).map_err(|bad| UsageError(format!("--net: {bad}")))?;
+    let rules =
+        Rules::new(hosts, &[], &private, is_public).map_err(|bad| UsageError(format!("--net: {bad}")))?;
     Proxy::start(rules).context("the proxy cannot be started")
+}
+
+fn is_public(address: IpAddr) -> bool {
+    reach(address) == Reach::Public
 }

@@ -32,7 +32,7 @@ use tokio::{
     task::{JoinHandle, JoinSet},
 };
 
-pub use rules::{BadPattern, Resolve, Rules, is_public};
+pub use rules::{BadPattern, Resolve, Rules};
 
 use rules::Host;
 

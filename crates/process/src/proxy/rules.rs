@@ -18,6 +18,7 @@ pub struct Rules {
     allow: Vec<Pattern>,
     deny: Vec<Pattern>,
     private: Vec<Pattern>,
+    public: fn(IpAddr) -> bool,
     /// How names are looked up: the system's way, if nobody puts another here.
     pub resolve: Resolve,
 }
@@ -130,9 +131,14 @@ impl Pattern {
 }
 
 impl Rules {
-    /// Rules from patterns. `allow` reaches only addresses on the open internet; hosts of this machine and its
+    /// Rules from patterns. `allow` reaches only addresses that `public` finds on the open internet; hosts of this machine and its
     /// network must stand in `private`, and are then allowed.
-    pub fn new<T: AsRef<str>>(allow: &[T], deny: &[T], private: &[T]) -> Result<Self, BadPattern> {
+    pub fn new<T: AsRef<str>>(
+        allow: &[T],
+        deny: &[T],
+        private: &[T],
+        public: fn(IpAddr) -> bool,
+    ) -> Result<Self, BadPattern> {
         let parse = |list: &[T]| {
             let one =
                 |text: &T| Pattern::parse(text.as_ref()).ok_or_else(|| BadPattern(text.as_ref().to_owned()));
@@ -140,7 +146,7 @@ impl Rules {
         };
         let system = |name: &str| Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect());
         let (allow, deny, private) = (parse(allow)?, parse(deny)?, parse(private)?);
-        Ok(Self { allow, deny, private, resolve: Arc::new(system) })
+        Ok(Self { allow, deny, private, public, resolve: Arc::new(system) })
     }
 
     /// Judges a host by its name alone: what is refused is not looked up, as that carries the name out.
@@ -166,7 +172,7 @@ impl Rules {
             let named = *host == itself || self.private.iter().any(|pattern| pattern.admits(&itself, port));
             if self.deny.iter().any(|pattern| pattern.fits(&itself, port)) {
                 Err(format!("it is {address}, which a rule denies"))
-            } else if is_public(address) || (private && (named || !is_odd(address))) {
+            } else if (self.public)(address) || (private && (named || !is_odd(address))) {
                 Ok(SocketAddr::new(address, port))
             } else {
                 Err(format!(
@@ -185,43 +191,4 @@ fn is_odd(address: IpAddr) -> bool {
         IpAddr::V6(address) => address.is_unicast_link_local(),
     };
     link_local || address.is_multicast() || address.is_unspecified()
-}
-
-/// Stretches of IPv4 that are not on the open internet, with the bits that count: this machine and its network,
-/// the provider's, link-local ones where clouds keep credentials, examples, several at once, and reserved.
-const NEAR: [([u8; 4], u32); 15] = [
-    ([0, 0, 0, 0], 8),
-    ([10, 0, 0, 0], 8),
-    ([100, 64, 0, 0], 10),
-    ([127, 0, 0, 0], 8),
-    ([169, 254, 0, 0], 16),
-    ([172, 16, 0, 0], 12),
-    ([192, 0, 0, 0], 24),
-    ([192, 0, 2, 0], 24),
-    ([192, 88, 99, 0], 24),
-    ([192, 168, 0, 0], 16),
-    ([198, 18, 0, 0], 15),
-    ([198, 51, 100, 0], 24),
-    ([203, 0, 113, 0], 24),
-    ([224, 0, 0, 0], 4),
-    ([240, 0, 0, 0], 4),
-];
-
-/// Whether an address is on the open internet.
-pub fn is_public(address: IpAddr) -> bool {
-    match address.to_canonical() {
-        IpAddr::V4(address) => !NEAR.iter().any(|(near, bits)| {
-            let differ = address.to_bits() ^ u32::from_be_bytes(*near);
-            differ >> (32 - bits) == 0
-        }),
-        IpAddr::V6(address) => {
-            let [first, second, ..] = address.segments();
-            // Of what is given out at all, some stands for addresses of IPv4, for tests or for examples.
-            first & 0xe000 == 0x2000
-                && !matches!(
-                    (first, second),
-                    (0x2001, 0..=0x01ff | 0x0db8) | (0x2002, _) | (0x3fff, 0..=0x0fff)
-                )
-        }
-    }
 }
