@@ -117,6 +117,10 @@ fn does_more_than_read(#[case] text: &str, #[case] summary: &str) {
 #[case::unknown_code("eval \"$x\"", "eval of text that is not known")]
 #[case::alias("alias ls=rm; ls a", "names are given another meaning")]
 #[case::lost("cd \"$x\" && cat a", "the working directory is not known any more")]
+#[case::lost_in_a_loop(
+    "g() { ls; }; f() { g; }; for i in 1 2; do echo > o; g() { cd d; }; f; done",
+    "the working directory is not known any more"
+)]
 #[case::malformed("cat 'a", "cannot be followed")]
 #[case::coprocess("coproc cat", "a coprocess runs beside the script")]
 fn what_it_says_about_the_rest(#[case] text: &str, #[case] part: &str) {

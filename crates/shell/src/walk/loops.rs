@@ -146,7 +146,12 @@ impl Changes {
                     self.list(&arm.body, state);
                 }
             }
-            CommandKind::Function { name, .. } => self.functions.push(name.clone()),
+            // What it does counts where it is defined: a later turn may call it through any other
+            // function, whose body was looked into before this name meant anything.
+            CommandKind::Function { name, body } => {
+                self.functions.push(name.clone());
+                self.command(body, state);
+            }
             CommandKind::Arithmetic(arithmetic) => self.arithmetic(arithmetic),
             CommandKind::Test(test) => self.test(test),
             CommandKind::Coprocess { .. } => self.everything = true,
