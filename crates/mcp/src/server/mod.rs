@@ -1,0 +1,1 @@
+//! The tools here, served to any client over stdio or HTTP.
