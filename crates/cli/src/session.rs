@@ -23,8 +23,9 @@ use gripper_runtime::{
     permissions::{Rule, RuleList, Scope},
     results::{ResultsStore, StoreLimits},
     settings::{self, Kind, Sources},
+    tool::ToolSpec,
 };
-use gripper_tools::{Services, bash};
+use gripper_tools::{Services, bash, todo_write::TodoList};
 
 use crate::{basis::Basis, show, worker};
 
@@ -35,6 +36,7 @@ pub(crate) struct Session {
     failures: Arc<HookFailures>,
     basis: Basis,
     hooks: Arc<LiveHooks>,
+    todos: TodoList,
 }
 
 /// Counts hooks that failed.
@@ -58,6 +60,11 @@ impl Session {
             self.hooks.replace(HookRunner::new(entries, surroundings(self.basis.environment())));
             self.toolbox.settings_changed();
         }
+    }
+
+    /// The to-do list.
+    pub(crate) fn todos(&self) -> &TodoList {
+        &self.todos
     }
 
     /// Ends the session: hooks hear of it, what is still on its way to the audit log is written
@@ -106,18 +113,22 @@ pub(crate) fn surroundings(environment: &Environment) -> Surroundings {
 
 /// The built-in tools, to be looked at.
 pub(crate) fn registry() -> anyhow::Result<Registry> {
-    registry_of(Arc::default())
+    registry_of(&Services::default(), &|_| true)
 }
 
-/// The built-in tools, with how commands are run.
-fn registry_of(bash: Arc<bash::Settings>) -> anyhow::Result<Registry> {
+/// The built-in tools that are wanted.
+fn registry_of(services: &Services, wanted: Wanted<'_>) -> anyhow::Result<Registry> {
     let mut registry = Registry::default();
-    let services = Services { worker: worker::command(), bash, ..Services::default() };
-    for tool in gripper_tools::all(&services) {
-        registry.register(tool).context("two built-in tools share a name")?;
+    for tool in gripper_tools::all(services) {
+        if wanted(tool.spec()) {
+            registry.register(tool).context("two built-in tools share a name")?;
+        }
     }
     Ok(registry)
 }
+
+/// Which tools a session has.
+pub(crate) type Wanted<'a> = &'a (dyn Fn(&ToolSpec) -> bool + Send + Sync);
 
 /// Opens a session with the built-in tools. `shape` may add to it, such as hooks.
 pub(crate) async fn open(
@@ -125,12 +136,24 @@ pub(crate) async fn open(
     basis: Basis,
     shape: impl FnOnce(ToolboxBuilder) -> ToolboxBuilder,
 ) -> anyhow::Result<Session> {
+    open_with(environment, basis, &|_| true, shape).await
+}
+
+/// Opens a session with some of the built-in tools.
+pub(crate) async fn open_with(
+    environment: &Environment,
+    basis: Basis,
+    wanted: Wanted<'_>,
+    shape: impl FnOnce(ToolboxBuilder) -> ToolboxBuilder,
+) -> anyhow::Result<Session> {
     let mut limits = basis.loaded.limits.clone();
     if let Some(limit) = environment.max_concurrency {
         limits.max_concurrency = limit;
     }
     let commands = Arc::new(commands(environment, &basis));
-    let mut builder = Toolbox::builder(registry_of(commands)?, basis.policy.clone()).settings(limits);
+    let services = Services { worker: worker::command(), bash: commands, ..Services::default() };
+    let registry = registry_of(&services, wanted)?;
+    let mut builder = Toolbox::builder(registry, basis.policy.clone()).settings(limits);
     builder = builder.saver(Arc::new(Saver(basis.sources()?)));
     if basis.flags.yes {
         builder = builder.approver(Arc::new(Preapproved));
@@ -162,7 +185,7 @@ pub(crate) async fn open(
     }
     let toolbox = shape(builder).build();
     toolbox.begin().await.iter().for_each(show::hook);
-    Ok(Session { toolbox, recorder, failures, basis, hooks })
+    Ok(Session { toolbox, recorder, failures, basis, hooks, todos: services.todos })
 }
 
 /// How commands are run, from the settings.

@@ -28,6 +28,8 @@ pub struct Environment {
     pub max_concurrency: Option<usize>,
     /// Bypass was forced although the process is root (`GRIPPER_FORCE_BYPASS=1`).
     pub force_bypass: bool,
+    /// The secret that clients of the HTTP server must carry (`GRIPPER_MCP_TOKEN`).
+    pub mcp_token: Option<String>,
     /// The home directory, if it is set and absolute.
     pub home: Option<PathBuf>,
     /// The working directory of the process, links followed.
@@ -77,6 +79,7 @@ impl Environment {
             managed_dirs: managed_dirs.collect(),
             max_concurrency,
             force_bypass,
+            mcp_token: set("GRIPPER_MCP_TOKEN"),
             home,
             cwd: None,
             complaints,
@@ -93,6 +96,11 @@ pub fn inherited() -> Vec<(OsString, OsString)> {
 pub fn own_program() -> Option<PathBuf> {
     // After an update its path leads to another program; this name does not.
     if cfg!(target_os = "linux") { Some("/proc/self/exe".into()) } else { env::current_exe().ok() }
+}
+
+/// Where the program that runs lies, for others to start it.
+pub fn own_path() -> Option<PathBuf> {
+    env::current_exe().ok()
 }
 
 #[cfg(test)]
