@@ -176,7 +176,7 @@ async fn drive(
             event = running.turn.next() => match event {
                 Some(Event::Result(result)) => last = Some(result),
                 Some(Event::Progress { progress: report, .. }) => progress.send(report, context).await,
-                Some(_) => {}
+                Some(event) => client.log.tell(&event, context).await,
                 None => break,
             },
         }

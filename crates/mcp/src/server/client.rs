@@ -14,7 +14,7 @@ use gripper_runtime::approve::{Approver, Ask, Reply};
 use rmcp::{ErrorData, RoleServer, model::ProtocolVersion, service::RequestContext};
 use tokio::sync::{OnceCell, mpsc};
 
-use super::{Host, Opening, Session, call::Suspended, gate::Gate};
+use super::{Host, Opening, Session, call::Suspended, gate::Gate, log::Log};
 
 /// How long a client may take to say where it works.
 const ROOTS_TIME: Duration = Duration::from_secs(5);
@@ -29,6 +29,7 @@ pub(super) struct Client {
     session: OnceCell<Arc<dyn Session>>,
     pub(super) gate: Arc<Gate>,
     pub(super) questions: Arc<Questions>,
+    pub(super) log: Log,
     suspended: Mutex<HashMap<String, Suspended>>,
     calls: AtomicU64,
 }
@@ -41,6 +42,7 @@ impl Client {
             session: OnceCell::new(),
             gate,
             questions: Arc::default(),
+            log: Log::default(),
             suspended: Mutex::default(),
             calls: AtomicU64::new(1),
         })

@@ -7,6 +7,7 @@ mod call;
 mod client;
 mod gate;
 mod http;
+mod log;
 mod question;
 mod shown;
 
@@ -23,7 +24,7 @@ use rmcp::{
     model::{
         CallToolRequestParams, CallToolResponse, Implementation, ListResourcesResult, ListToolsResult,
         PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
-        Resource, ResourceContents, ServerCapabilities, ServerConfig,
+        Resource, ResourceContents, ServerCapabilities, ServerConfig, SetLevelRequestParams,
     },
     service::{RequestContext, serve_server},
     transport::async_rw::AsyncRwTransport,
@@ -156,9 +157,20 @@ impl Server {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        #[expect(deprecated, reason = "clients of earlier revisions show log messages")]
+        let capabilities =
+            ServerCapabilities::builder().enable_logging().enable_tools().enable_resources().build();
         let own = Implementation::new("gripper", env!("CARGO_PKG_VERSION")).with_title("Gripper");
         ServerConfig::new(capabilities).with_server_info(own).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn set_level(
+        &self,
+        params: SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.client(&context).log.listen(params.level);
+        Ok(())
     }
 
     async fn list_tools(
