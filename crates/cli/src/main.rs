@@ -32,7 +32,7 @@ use std::{
 };
 
 use clap::{Parser, Subcommand};
-use gripper_runtime::environment::{Environment, own_program};
+use gripper_runtime::environment::{BACKENDS_NAME, Environment, own_program};
 
 use exit::Exit;
 
@@ -106,6 +106,9 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
     let environment = Environment::from_process();
     for complaint in &environment.complaints {
         show::warn(complaint);
+    }
+    if let Some(backends) = &environment.backends {
+        gripper_process::confine::limit_to(backends.clone(), BACKENDS_NAME);
     }
     match command {
         Command::Tools(args) => tools::run(&args, &environment),

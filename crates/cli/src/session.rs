@@ -6,10 +6,11 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use anyhow::Context;
+use gripper_process::limits::Limits;
 use gripper_runtime::{
     Event, Observer, Recorder, Registry, Toolbox, ToolboxBuilder,
     approve::{Preapproved, SaveRule, SaveTo},
@@ -22,7 +23,7 @@ use gripper_runtime::{
     hooks::{HookRunner, LiveHooks, Surroundings},
     permissions::{Rule, RuleList, Scope},
     results::{ResultsStore, StoreLimits},
-    settings::{self, Kind, Sources},
+    settings::{self, Kind, Node, Sources},
     tool::ToolSpec,
 };
 use gripper_tools::{Services, bash, todo_write::TodoList};
@@ -190,19 +191,36 @@ pub(crate) async fn open_with(
 
 /// How commands are run, from the settings.
 fn commands(environment: &Environment, basis: &Basis) -> bash::Settings {
-    let sandbox = |key: &str| {
-        basis.loaded.effective.at(&format!("sandbox.{key}")).and_then(|node| node.value().as_bool())
+    let at = |key: &str| basis.loaded.effective.at(key).map(Node::value);
+    let flag = |key: &str| at(key).and_then(|value| value.as_bool());
+    let hosts = |key: &str| {
+        let listed = basis.loaded.effective.at(&format!("sandbox.network.{key}")).map(Node::items);
+        listed.unwrap_or_default().iter().filter_map(Node::text).map(str::to_owned).collect()
     };
+    let number = |key: &str| at(key).and_then(|value| value.as_u64());
+    let limit = |key: &str| number(&format!("sandbox.limits.{key}"));
+    let time = |key: &str, usual| number(&format!("bash.{key}")).map_or(usual, Duration::from_millis);
+    let usual = bash::Settings::default();
     let mut env = inherited();
     env.retain(|(name, _)| name.to_str().is_none_or(|name| !basis.loaded.env.contains_key(name)));
     env.extend(basis.loaded.env.iter().map(|(name, value)| (name.into(), value.into())));
     bash::Settings {
         env,
         outputs: environment.config_dir.as_ref().map(|config| config.join("sessions")),
-        sandbox: sandbox("enabled") == Some(true),
-        fail_if_unavailable: sandbox("failIfUnavailable") == Some(true),
-        bare_forbidden: sandbox("allowUnsandboxedCommands") == Some(false),
-        ..bash::Settings::default()
+        keep_secrets: flag("bash.keepSecrets") == Some(true),
+        kill_on_time_out: flag("bash.killOnTimeout") == Some(true),
+        limits: (time("defaultTimeoutMs", usual.limits.0), time("maxTimeoutMs", usual.limits.1)),
+        sandbox: flag("sandbox.enabled") == Some(true),
+        fail_if_unavailable: flag("sandbox.failIfUnavailable") == Some(true),
+        bare_forbidden: flag("sandbox.allowUnsandboxedCommands") == Some(false),
+        allowed_hosts: hosts("allowedDomains"),
+        denied_hosts: hosts("deniedDomains"),
+        resources: Limits {
+            processes: limit("processes"),
+            memory: limit("memoryMb").map(|megabytes| megabytes << 20),
+            file_size: limit("fileSizeMb").map(|megabytes| megabytes << 20),
+            cpu_seconds: limit("cpuSeconds"),
+        },
     }
     .with_limits_of_env()
 }

@@ -6,7 +6,7 @@ use std::{
     os::fd::AsFd,
     path::PathBuf,
     pin::pin,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -72,6 +72,7 @@ pub struct Live {
     task: AbortHandle,
     /// What it was confined to, and where it started.
     bars: Option<(Arc<Bars>, PathBuf)>,
+    limits_hit: Arc<OnceLock<Vec<String>>>,
 }
 
 impl std::fmt::Debug for Live {
@@ -86,22 +87,25 @@ impl Live {
     /// The time limit of `spec` is not applied: what it means is for the caller to say.
     pub fn start(spec: Spec, keep: Keep) -> Result<Arc<Self>, StartError> {
         let begin = Instant::now();
-        let (held, tree) = crate::start(&spec)?;
-        let bars = held.as_ref().map(|held| (held.bars.clone(), spec.cwd.clone()));
+        let (kept, tree) = crate::start(&spec)?;
+        let bars = kept.cage.as_ref().map(|held| (held.bars.clone(), spec.cwd.clone()));
         let root = tree.root();
         let output = Arc::new(Output::new(keep));
         let (ask, asked) = watch::channel(None);
         let (done, ended) = watch::channel(None);
-        let to = output.clone();
+        let (to, hit) = (output.clone(), Arc::<OnceLock<Vec<String>>>::default());
+        let limits_hit = hit.clone();
         let task = tokio::spawn(async move {
+            let limits = spec.limits;
             let status = attend(tree, spec, &to, asked).await;
+            hit.set(limits.hit(kept.group.as_ref(), status, &said(&to))).ok();
             // The tree went first, so nothing runs any more when its cage is tidied up.
-            drop(held);
+            drop(kept);
             flush(&to).await;
             to.close();
             done.send_replace(Some((status, begin.elapsed())));
         });
-        Ok(Arc::new(Self { root, output, begin, ended, ask, task: task.abort_handle(), bars }))
+        Ok(Arc::new(Self { root, output, begin, ended, ask, task: task.abort_handle(), bars, limits_hit }))
     }
 
     /// What it printed so far.
@@ -112,9 +116,12 @@ impl Live {
     /// How it is confined, and what it was refused so far.
     pub fn confined(&self) -> Option<Confined> {
         let (bars, cwd) = self.bars.as_ref()?;
-        let Shown { mut head, tail, .. } = self.output.stderr();
-        head.extend(tail);
-        Some(bars.report(cwd, &String::from_utf8_lossy(&head)))
+        Some(bars.report(cwd, &said(&self.output)))
+    }
+
+    /// The limits that it came to, in words; known when it has ended.
+    pub fn limits_hit(&self) -> &[String] {
+        self.limits_hit.get().map(Vec::as_slice).unwrap_or_default()
     }
 
     /// The number of the process, which is also that of its group and session.
@@ -160,6 +167,13 @@ impl Drop for Live {
             self.task.abort();
         }
     }
+}
+
+/// What was printed on standard error, as far as it is kept.
+fn said(output: &Output) -> String {
+    let Shown { mut head, tail, .. } = output.stderr();
+    head.extend(tail);
+    String::from_utf8_lossy(&head).into_owned()
 }
 
 async fn attend(

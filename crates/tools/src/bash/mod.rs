@@ -13,7 +13,7 @@ use std::{
 };
 
 use gripper_process::{
-    Spec, Status,
+    Spec, StartError, Status,
     live::{Keep, Live},
 };
 use gripper_runtime::{
@@ -162,8 +162,11 @@ impl Tool for Bash {
             };
         }
         match cage::missing() {
+            Some(why) if self.settings.fail_if_unavailable => Opinion::Deny(cage::refusal(&why).into()),
             Some(why) => {
-                Opinion::Ask { reason: format!("commands cannot be confined: {why}").into(), firm: false }
+                let reason = format!("commands cannot be confined: {why}").into();
+                // A rule that was made for commands in the sandbox is not one for bare ones.
+                Opinion::Ask { reason, firm: self.settings.sandbox }
             }
             None => Opinion::None,
         }
@@ -179,7 +182,7 @@ impl Tool for Bash {
 
     async fn run(&self, input: &Input, call: &Call) -> Result<Done<Output>, ToolError> {
         let journal = Journal::begin(call).await;
-        let command = Running::start(self, input, call)?;
+        let command = Running::start(self, input, call).await?;
         if input.run_in_background == Some(true) {
             let id = self.keep(&command, input, journal);
             let mut output = command.output("");
@@ -291,8 +294,9 @@ struct Running {
 }
 
 impl Running {
-    fn start(bash: &Bash, input: &Input, call: &Call) -> Result<Self, ToolError> {
-        let cage = cage::Cage::of(input.dangerously_disable_sandbox == Some(true), call, &bash.settings)?;
+    async fn start(bash: &Bash, input: &Input, call: &Call) -> Result<Self, ToolError> {
+        let bare = input.dangerously_disable_sandbox == Some(true);
+        let cage = cage::Cage::of(bare, call, &bash.settings).await?;
         let start = call.cwd().to_owned();
         if !start.is_dir() {
             let words = format!("the working directory {} is gone: nothing can run there", start.display());
@@ -306,12 +310,18 @@ impl Running {
             None => input.command.clone(),
         };
         let hardened = call.access.read_only() && !call.approved;
-        let mut spec = Spec::shell(OsString::from(line), &start, bash.settings.environment(hardened));
+        // Not another shell in its place: the line was judged as one of bash.
+        let args = vec!["-c".into(), OsString::from(line), "bash".into()];
+        let mut spec = Spec::exec("bash", args, &start);
+        spec.env = bash.settings.environment(hardened);
         spec.cage = cage.profile.clone();
+        spec.limits = bash.settings.resources;
         let file = bash.settings.output_file(&call.session);
         let keep = Keep { head: KEPT, tail: KEPT, file: file.clone(), ..Keep::default() };
         let live = Live::start(spec, keep).map_err(|error| {
-            ToolError::new(ErrorCode::Failed, format!("the command was not started: {error}"))
+            let fix =
+                if matches!(error, StartError::Program(_)) { ": install it, or put it on PATH" } else { "" };
+            ToolError::new(ErrorCode::Failed, format!("the command was not started: {error}{fix}"))
         })?;
         Ok(Self { live, mark, cage, start, file })
     }
@@ -343,7 +353,8 @@ impl Running {
             raw_output_path: self.file.clone().filter(|_| omitted > 0 && in_file),
             omitted_chars: omitted,
             cwd: self.start.clone(),
-            confinement: self.cage.words.clone(),
+            confinement: cage::told(&self.cage.words, &self.live),
+            notes: self.cage.note.iter().cloned().collect(),
             text: shown,
             ..Output::default()
         }
@@ -367,6 +378,7 @@ impl Running {
             .find(|(code, _)| Some(*code) == output.exit_code)
             .map(|(_, meaning)| meaning.clone());
         output.denied = cage::denied(&self.live);
+        output.notes.extend_from_slice(self.live.limits_hit());
         let effects = self.moved(call, &mark, &mut output);
         output.is_image = shown::picture(&output.stdout).is_some();
         let failed = output.exit_code != Some(0) && output.return_code_interpretation.is_none();
