@@ -26,7 +26,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::tasks::Tasks;
+use crate::tasks::{Kept, Tasks};
 use journal::Journal;
 
 pub use environment::Settings;
@@ -47,12 +47,19 @@ const SLACK: Duration = Duration::from_secs(10);
 pub struct Bash {
     settings: Arc<Settings>,
     tasks: Tasks,
+    /// Another shell in place of bash, with the arguments before the text.
+    shell: Option<&'static [&'static str]>,
 }
 
 impl Bash {
     /// The tool of a session.
     pub fn new(settings: Arc<Settings>, tasks: Tasks) -> Self {
-        Self { settings, tasks }
+        Self { settings, tasks, shell: None }
+    }
+
+    /// The same with another shell: its name, and the arguments before the text.
+    pub(crate) fn with_shell(self, shell: &'static [&'static str]) -> Self {
+        Self { shell: Some(shell), ..self }
     }
 }
 
@@ -233,15 +240,18 @@ impl Bash {
 
     /// Lets a command go on as a task; what it changed is written down when it ends.
     fn keep(&self, command: &Running, input: &Input, journal: Option<Journal>) -> String {
-        let live = command.live.clone();
-        if let Some(journal) = journal {
-            let live = live.clone();
-            tokio::spawn(async move {
-                live.wait().await;
+        let kept = Kept {
+            live: command.live.clone(),
+            command: input.command.clone(),
+            description: input.description.clone(),
+            mark: command.mark.clone().unwrap_or_default(),
+            file: command.file.clone(),
+        };
+        self.tasks.add(kept, async {
+            if let Some(journal) = journal {
                 journal.end().await;
-            });
-        }
-        self.tasks.add(live, &input.command)
+            }
+        })
     }
 
     /// What takes longer than it may goes on in the background, unless it only waits.
@@ -300,13 +310,21 @@ impl Running {
         }
         let analysis = call.access.command_use().map(|command| &command.analysis);
         let stays = analysis.is_some_and(|analysis| analysis.cwd().map(Path::new) == Some(call.cwd()));
-        let mark = (!stays).then(|| uuid_mark(&call.id));
+        let mark = (!stays && bash.shell.is_none()).then(|| uuid_mark(&call.id));
         let line = match &mark {
             Some(mark) => format!("trap 'printf \"\\n%s%s\" {mark} \"$PWD\"' EXIT; {}", input.command),
             None => input.command.clone(),
         };
         let hardened = call.access.read_only() && !call.approved;
-        let mut spec = Spec::shell(OsString::from(line), &start, bash.settings.environment(hardened));
+        let env = bash.settings.environment(hardened);
+        let mut spec = match bash.shell {
+            None => Spec::shell(OsString::from(line), &start, env),
+            Some(words) => {
+                let mut words = words.iter().map(OsString::from).chain([OsString::from(line)]);
+                let program = words.next().unwrap_or_default();
+                Spec { env, ..Spec::exec(program, words.collect(), &start) }
+            }
+        };
         spec.cage = cage.profile.clone();
         let file = bash.settings.output_file(&call.session);
         let keep = Keep { head: KEPT, tail: KEPT, file: file.clone(), ..Keep::default() };
