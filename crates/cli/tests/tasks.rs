@@ -200,3 +200,31 @@ fn powershell_is_there_where_pwsh_is_and_asks() {
     let undone = there(&["undo"]);
     assert!(!workspace.path("made").exists(), "{}", undone.transcript());
 }
+
+#[test]
+fn code_is_run_where_the_setting_allows_it_and_asks() {
+    let workspace = Workspace::new();
+    let code = |code: &str| call("REPL", json!({"language": "python", "code": code}));
+    let absent = turn(&workspace, &[code("1")]);
+    assert!(absent.results()[0].to_string().contains("it needs the setting repl.enabled"));
+    let settings = ["--settings", r#"{"repl": {"enabled": true}}"#];
+    let run = |flags: &[&str], calls: &[String]| {
+        let args = [&["run", "-", "--json"][..], &settings, flags].concat();
+        gripper(&workspace).args(args).input(calls.concat()).run()
+    };
+    let calls = [code("x = 20"), code("open('made', 'w').write('y'); x + 1")];
+    for asks in [&[][..], &["--allow", "Bash"], &["--allow", "REPL", "--deny", "Read(./secret)"]] {
+        let ran = run(asks, &calls);
+        assert!(ran.results().iter().all(|result| result["error_code"] == "denied"), "{}", ran.transcript());
+    }
+    let ran = run(&["--allow", "REPL"], &calls);
+    assert_eq!(ran.results()[1]["structured"]["value"], "21", "{}", ran.transcript());
+    let undone = gripper(&workspace).args(["undo"]).run();
+    assert!(!workspace.path("made").exists(), "{}", undone.transcript());
+    let elsewhere = "open('/etc/gripper-test', 'w')";
+    let sandbox = r#"{"repl": {"enabled": true}, "sandbox": {"enabled": true}}"#;
+    let input = json!({"language": "python", "code": elsewhere}).to_string();
+    let args = ["tool", "REPL", &input, "--settings", sandbox, "--allow", "REPL"];
+    let held = gripper(&workspace).args(args).run();
+    assert!(held.transcript().contains("Read-only file system"), "{}", held.transcript());
+}

@@ -17,6 +17,7 @@ pub mod multi_edit;
 pub mod notebook_edit;
 pub mod power_shell;
 pub mod read;
+pub mod repl;
 pub mod sleep;
 pub mod task_output;
 pub mod tasks;
@@ -63,6 +64,7 @@ pub fn all(services: &Services) -> Vec<Arc<dyn DynTool>> {
         erase(multi_edit::MultiEdit),
         erase(notebook_edit::NotebookEdit),
         erase(power_shell::PowerShell::new(bash(), services.bash.clone())),
+        erase(repl::Repl::new(services.bash.clone(), services.repl)),
         erase(read::Read::new(services.worker.clone())),
         erase(sleep::Sleep),
         erase(task_output::TaskOutput::new(tasks())),

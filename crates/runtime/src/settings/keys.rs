@@ -46,6 +46,8 @@ pub struct SettingsFile {
 pub struct PartKeys {
     /// Names of models by use: main, fast.
     pub models: Option<Map<String, Value>>,
+    /// Interpreters that models may run code in.
+    pub repl: Option<ReplKeys>,
     /// Confinement of commands.
     pub sandbox: Option<Map<String, Value>>,
     /// Fetching of pages.
@@ -58,6 +60,13 @@ pub struct PartKeys {
     pub enabled_mcpjson_servers: Option<Vec<String>>,
     /// When tools are announced by name only: auto, auto:N, always or never.
     pub tool_search: Option<String>,
+}
+
+/// Interpreters that models may run code in.
+#[derive(Debug, JsonSchema)]
+pub struct ReplKeys {
+    /// Whether there is a tool for them.
+    pub enabled: Option<bool>,
 }
 
 /// What calls may do. A permissions.json holds just this.

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const CONFIGURATION: [&str; 3] = ["", ".config", ".local/share"];
 
 /// Why commands cannot be confined here, if they cannot.
-pub(super) fn missing() -> Option<String> {
+pub(crate) fn missing() -> Option<String> {
     let layers = confine::probe();
     layers.backend.is_none().then(|| {
         let missing =
@@ -35,15 +35,15 @@ pub(super) fn missing() -> Option<String> {
 }
 
 /// A command's cage.
-pub(super) struct Cage {
-    pub(super) profile: Option<Profile>,
+pub(crate) struct Cage {
+    pub(crate) profile: Option<Profile>,
     /// The same in words.
-    pub(super) words: String,
+    pub(crate) words: String,
 }
 
 impl Cage {
     /// The cage for a call that may run; `bare` if a person agreed to none.
-    pub(super) fn of(bare: bool, call: &Call, settings: &Settings) -> Result<Self, ToolError> {
+    pub(crate) fn of(bare: bool, call: &Call, settings: &Settings) -> Result<Self, ToolError> {
         let none = |words: &str| Ok(Self { profile: None, words: words.to_owned() });
         if bare {
             return none("none, as agreed");
@@ -76,7 +76,7 @@ impl Cage {
 }
 
 /// What the cage of a command kept it from, in words.
-pub(super) fn denied(live: &Live) -> Vec<String> {
+pub(crate) fn denied(live: &Live) -> Vec<String> {
     let confined = live.confined();
     confined.into_iter().flat_map(|confined| confined.denied).map(|denial| denial.to_string()).collect()
 }

@@ -1,9 +1,9 @@
 //! Bash: runs a command line, in a cage that leaves open what was decided and nothing else.
 
-mod cage;
+pub(crate) mod cage;
 mod environment;
-mod journal;
-mod shown;
+pub(crate) mod journal;
+pub(crate) mod shown;
 
 use std::{
     ffi::OsString,

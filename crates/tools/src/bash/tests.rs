@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Bash, Settings, environment, plain, shown};
 use crate::{
-    bash_output::BashOutput, kill_shell::KillShell, monitor::Monitor, power_shell::PowerShell,
+    bash_output::BashOutput, kill_shell::KillShell, monitor::Monitor, power_shell::PowerShell, repl::Repl,
     task_output::TaskOutput, tasks::Tasks,
 };
 
@@ -29,9 +29,12 @@ pub(crate) fn toolbox(folder: &Path, change: impl FnOnce(&mut Settings)) -> Arc<
     registry.register(erase(TaskOutput::new(tasks.clone()))).unwrap();
     registry.register(erase(BashOutput::new(tasks.clone()))).unwrap();
     registry.register(erase(KillShell::new(tasks.clone()))).unwrap();
+    registry.register(erase(Repl::new(settings.clone(), true))).unwrap();
     let mut policy = Policy::new(folder);
-    let rule = gripper_runtime::permissions::Rule::parse("Bash").unwrap();
-    policy.rules.add(RuleList::Allow, rule, Source::command_line());
+    for rule in ["Bash", "REPL"] {
+        let rule = gripper_runtime::permissions::Rule::parse(rule).unwrap();
+        policy.rules.add(RuleList::Allow, rule, Source::command_line());
+    }
     Toolbox::builder(registry, policy).build()
 }
 
