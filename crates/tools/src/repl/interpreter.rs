@@ -10,10 +10,7 @@ use gripper_process::{
 use gripper_runtime::{Call, ErrorCode, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    process::{ChildStdin, ChildStdout},
-};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::Language;
 use crate::bash::{GRACE, Settings, cage::Cage};
@@ -33,8 +30,8 @@ pub(super) struct Answer {
 
 pub(super) struct Interpreter {
     live: Arc<Live>,
-    input: ChildStdin,
-    output: ChildStdout,
+    input: Box<dyn AsyncWrite + Send + Unpin>,
+    output: Box<dyn AsyncRead + Send + Unpin>,
     mark: String,
 }
 
@@ -56,7 +53,7 @@ impl Interpreter {
         let (live, input, output) = started.map_err(|error| {
             ToolError::new(ErrorCode::Failed, format!("the interpreter was not started: {error}"))
         })?;
-        Ok(Self { live, input, output, mark })
+        Ok(Self { live, input: Box::new(input), output: Box::new(output), mark })
     }
 
     /// Gives it code, and waits for the answer; nothing when it has died.
