@@ -19,6 +19,7 @@ mod sandbox;
 mod session;
 mod settings;
 mod show;
+mod tasks;
 mod tool;
 mod tools;
 mod trust;
@@ -64,6 +65,8 @@ enum Command {
     Trust(trust::Args),
     /// Take back what calls changed in this project
     Undo(undo::Args),
+    /// List the background tasks of running sessions, show the output of one, or stop it
+    Tasks(tasks::Args),
     /// Run a command that can write nothing and reach nobody
     Sandbox(sandbox::Args),
     /// Show what works on this machine and what is missing
@@ -120,6 +123,7 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Settings(args) => settings::run(&args, &environment),
         Command::Trust(args) => trust::run(&args, &environment),
         Command::Undo(args) => undo::run(&args, &environment),
+        Command::Tasks(args) => tasks::run(args, &environment),
         Command::Sandbox(args) => block_on(sandbox::run(args, environment)),
         Command::Doctor(args) => doctor::run(&args, &environment),
         Command::Mcp(args) => mcp::run(args, environment),

@@ -26,7 +26,7 @@ use gripper_runtime::{
     settings::{self, Kind, Node, Sources},
     tool::ToolSpec,
 };
-use gripper_tools::{Services, bash, todo_write::TodoList};
+use gripper_tools::{Services, bash, tasks::Tasks, todo_write::TodoList};
 
 use crate::{basis::Basis, show, worker};
 
@@ -38,6 +38,7 @@ pub(crate) struct Session {
     basis: Basis,
     hooks: Arc<LiveHooks>,
     todos: TodoList,
+    pub(crate) tasks: Tasks,
 }
 
 /// Counts hooks that failed.
@@ -112,9 +113,21 @@ pub(crate) fn surroundings(environment: &Environment) -> Surroundings {
     Surroundings { env: inherited(), transcript }
 }
 
-/// The built-in tools, to be looked at.
+/// All built-in tools, to be looked at.
 pub(crate) fn registry() -> anyhow::Result<Registry> {
     registry_of(&Services::default(), &|_| true)
+}
+
+/// The same for a place: which of them work follows from its settings.
+pub(crate) fn registry_here(environment: &Environment, basis: &Basis) -> anyhow::Result<Registry> {
+    registry_of(&services(environment, basis), &|_| true)
+}
+
+/// What the tools of a session share.
+fn services(environment: &Environment, basis: &Basis) -> Services {
+    let repl = basis.loaded.effective.at("repl.enabled").is_some_and(|node| node.value() == true);
+    let bash = Arc::new(commands(environment, basis));
+    Services { worker: worker::command(), bash, repl, ..Services::default() }
 }
 
 /// The built-in tools that are wanted.
@@ -151,8 +164,7 @@ pub(crate) async fn open_with(
     if let Some(limit) = environment.max_concurrency {
         limits.max_concurrency = limit;
     }
-    let commands = Arc::new(commands(environment, &basis));
-    let services = Services { worker: worker::command(), bash: commands, ..Services::default() };
+    let services = services(environment, &basis);
     let registry = registry_of(&services, wanted)?;
     let mut builder = Toolbox::builder(registry, basis.policy.clone()).settings(limits);
     builder = builder.saver(Arc::new(Saver(basis.sources()?)));
@@ -175,6 +187,8 @@ pub(crate) async fn open_with(
             let files =
                 files(config, builder.id(), basis.sources()?).watching(gripper_tools::text::shown_difference);
             builder = builder.results(store).files(files);
+            let folder = config.join("sessions").join(builder.id()).join("tasks");
+            services.tasks.publish(folder, basis.sources()?.root);
             match AuditLog::open(&config.join("audit"), builder.id(), audit::Limits::default()) {
                 Ok(log) => recorder = Some(Arc::new(Recorder::new(log))),
                 Err(error) => show::warn(&format!("nothing is audited: {error}")),
@@ -186,7 +200,8 @@ pub(crate) async fn open_with(
     }
     let toolbox = shape(builder).build();
     toolbox.begin().await.iter().for_each(show::hook);
-    Ok(Session { toolbox, recorder, failures, basis, hooks, todos: services.todos })
+    let Services { todos, tasks, .. } = services;
+    Ok(Session { toolbox, recorder, failures, basis, hooks, todos, tasks })
 }
 
 /// How commands are run, from the settings.

@@ -11,7 +11,7 @@ use gripper_runtime::{
 use serde_json::{Value, json};
 
 use crate::{
-    basis::{self, PolicyFlags},
+    basis::{Basis, PolicyFlags},
     exit::Exit,
     session, show,
 };
@@ -63,8 +63,9 @@ impl Agent {
 }
 
 pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<Exit> {
-    let policy = basis::policy(&args.policy, environment)?;
-    let pool = assemble_pool(&session::registry()?, &policy, &args.viewer.viewer(), Vec::new());
+    let basis = Basis::read(&args.policy, environment)?;
+    let registry = session::registry_here(environment, &basis)?;
+    let pool = assemble_pool(&registry, &basis.policy, &args.viewer.viewer(), Vec::new());
     let announcement = pool.announce(args.tool_search, DEFAULT_WINDOW, &BTreeSet::new());
     let mut out = anstream::stdout().lock();
     if args.json {

@@ -171,7 +171,7 @@ struct Kept {
 }
 
 /// Starts a child.
-fn start(spec: &Spec) -> Result<(Kept, Tree), StartError> {
+fn start(spec: &Spec, input: Stdio) -> Result<(Kept, Tree), StartError> {
     let program = find_program(&spec.program, &spec.cwd, &spec.env)?;
     let name = || program.display().to_string();
     let unconfined = |why| StartError::Unconfined { program: name(), why };
@@ -183,7 +183,7 @@ fn start(spec: &Spec) -> Result<(Kept, Tree), StartError> {
         .env_clear()
         .envs(spec.env.iter().map(|(name, value)| (name, value)))
         .current_dir(&spec.cwd)
-        .stdin(if spec.stdin.is_empty() { Stdio::null() } else { Stdio::piped() })
+        .stdin(input)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);

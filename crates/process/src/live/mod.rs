@@ -3,15 +3,18 @@
 mod prompt;
 
 use std::{
+    io,
     os::fd::AsFd,
     path::PathBuf,
     pin::pin,
+    process::Stdio,
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
+    process::{ChildStdin, ChildStdout},
     sync::watch,
     task::AbortHandle,
 };
@@ -22,7 +25,7 @@ use crate::{
     Spec, StartError, Status,
     confine::{Bars, Confined},
     output::{Output, Shown, Source},
-    tree::{Root, Tree},
+    tree::{Pipes, Root, Tree},
 };
 
 /// Descendants that hold the pipes open may finish their last line before they are ended.
@@ -86,8 +89,26 @@ impl Live {
     ///
     /// The time limit of `spec` is not applied: what it means is for the caller to say.
     pub fn start(spec: Spec, keep: Keep) -> Result<Arc<Self>, StartError> {
+        let input = if spec.stdin.is_empty() { Stdio::null() } else { Stdio::piped() };
+        let (kept, mut tree) = crate::start(&spec, input)?;
+        let pipes = tree.take_pipes();
+        Ok(Self::attended(spec, keep, kept, tree, pipes))
+    }
+
+    /// Starts a child to talk with: the caller has both ends of the conversation, and only what it
+    /// prints on standard error is kept.
+    pub fn converse(spec: Spec, keep: Keep) -> Result<(Arc<Self>, ChildStdin, ChildStdout), StartError> {
+        let (kept, mut tree) = crate::start(&spec, Stdio::piped())?;
+        let mut pipes = tree.take_pipes();
+        let (Some(input), Some(output)) = (pipes.stdin.take(), pipes.stdout.take()) else {
+            let program = spec.program.to_string_lossy().into_owned();
+            return Err(StartError::System { program, why: io::Error::other("it has no pipes") });
+        };
+        Ok((Self::attended(spec, keep, kept, tree, pipes), input, output))
+    }
+
+    fn attended(spec: Spec, keep: Keep, kept: crate::Kept, tree: Tree, pipes: Pipes) -> Arc<Self> {
         let begin = Instant::now();
-        let (kept, tree) = crate::start(&spec)?;
         let bars = kept.cage.as_ref().map(|held| (held.bars.clone(), spec.cwd.clone()));
         let root = tree.root();
         let output = Arc::new(Output::new(keep));
@@ -97,7 +118,7 @@ impl Live {
         let limits_hit = hit.clone();
         let task = tokio::spawn(async move {
             let limits = spec.limits;
-            let status = attend(tree, spec, &to, asked).await;
+            let status = attend(tree, pipes, spec, &to, asked).await;
             hit.set(limits.hit(kept.group.as_ref(), status, &said(&to))).ok();
             // The tree went first, so nothing runs any more when its cage is tidied up.
             drop(kept);
@@ -105,7 +126,7 @@ impl Live {
             to.close();
             done.send_replace(Some((status, begin.elapsed())));
         });
-        Ok(Arc::new(Self { root, output, begin, ended, ask, task: task.abort_handle(), bars, limits_hit }))
+        Arc::new(Self { root, output, begin, ended, ask, task: task.abort_handle(), bars, limits_hit })
     }
 
     /// What it printed so far.
@@ -178,11 +199,11 @@ fn said(output: &Output) -> String {
 
 async fn attend(
     mut tree: Tree,
+    pipes: Pipes,
     spec: Spec,
     output: &Arc<Output>,
     mut asked: watch::Receiver<Option<Duration>>,
 ) -> Status {
-    let pipes = tree.take_pipes();
     let feed = async {
         if let Some(mut pipe) = pipes.stdin {
             // A child that does not read its input may close the pipe; that is its right.

@@ -46,6 +46,8 @@ pub struct SettingsFile {
 pub struct PartKeys {
     /// Names of models by use: main, fast.
     pub models: Option<Map<String, Value>>,
+    /// Interpreters that models may run code in.
+    pub repl: Option<ReplKeys>,
     /// Confinement of commands.
     pub sandbox: Option<SandboxKeys>,
     /// How commands are run.
@@ -120,6 +122,13 @@ pub struct BashKeys {
     pub kill_on_timeout: Option<bool>,
     /// Hands down variables whose names look like secrets.
     pub keep_secrets: Option<bool>,
+}
+
+/// Interpreters that models may run code in.
+#[derive(Debug, JsonSchema)]
+pub struct ReplKeys {
+    /// Whether there is a tool for them.
+    pub enabled: Option<bool>,
 }
 
 /// What calls may do. A permissions.json holds just this.

@@ -53,6 +53,11 @@ pub trait Tool: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Whether the tool works here at all; `Err` says why not.
+    fn available(&self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Checks beyond the schema. All problems at once.
     fn check(&self, _input: &Self::Input) -> Vec<Problem> {
         Vec::new()

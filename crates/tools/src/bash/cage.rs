@@ -32,7 +32,7 @@ const SHOWN: usize = 3;
 const CONFIGURATION: [&str; 3] = ["", ".config", ".local/share"];
 
 /// Why commands cannot be confined here, if they cannot.
-pub(super) fn missing() -> Option<String> {
+pub(crate) fn missing() -> Option<String> {
     let layers = confine::probe();
     layers.backend.is_none().then(|| layers.missing())
 }
@@ -46,17 +46,17 @@ pub(super) fn refusal(why: &str) -> String {
 }
 
 /// A command's cage.
-pub(super) struct Cage {
-    pub(super) profile: Option<Profile>,
+pub(crate) struct Cage {
+    pub(crate) profile: Option<Profile>,
     /// The same in words.
-    pub(super) words: String,
+    pub(crate) words: String,
     /// What the model and the person have to know of it.
-    pub(super) note: Option<String>,
+    pub(crate) note: Option<String>,
 }
 
 impl Cage {
     /// The cage for a call that may run; `bare` if a person agreed to none.
-    pub(super) async fn of(bare: bool, call: &Call, settings: &Settings) -> Result<Self, ToolError> {
+    pub(crate) async fn of(bare: bool, call: &Call, settings: &Settings) -> Result<Self, ToolError> {
         let none = |words: &str| Ok(Self { profile: None, words: words.to_owned(), note: None });
         if bare {
             return none("none, as agreed");
@@ -126,7 +126,7 @@ pub(super) fn told(words: &str, live: &Live) -> String {
 }
 
 /// What the cage of a command kept it from, in words.
-pub(super) fn denied(live: &Live) -> Vec<String> {
+pub(crate) fn denied(live: &Live) -> Vec<String> {
     let confined = live.confined();
     confined.into_iter().flat_map(|confined| confined.denied).map(|denial| denial.to_string()).collect()
 }

@@ -87,7 +87,7 @@ impl Settings {
     }
 
     /// What a command finds; `hardened` for one that nobody was asked about.
-    pub(super) fn environment(&self, hardened: bool) -> Vec<(OsString, OsString)> {
+    pub(crate) fn environment(&self, hardened: bool) -> Vec<(OsString, OsString)> {
         let mut env: Vec<(OsString, OsString)> = self
             .env
             .iter()

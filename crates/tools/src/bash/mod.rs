@@ -1,9 +1,9 @@
 //! Bash: runs a command line, in a cage that leaves open what was decided and nothing else.
 
-mod cage;
+pub(crate) mod cage;
 mod environment;
-mod journal;
-mod shown;
+pub(crate) mod journal;
+pub(crate) mod shown;
 
 use std::{
     ffi::OsString,
@@ -26,7 +26,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::tasks::Tasks;
+use crate::tasks::{Kept, Tasks};
 use journal::Journal;
 
 pub use environment::Settings;
@@ -47,12 +47,19 @@ const SLACK: Duration = Duration::from_secs(10);
 pub struct Bash {
     settings: Arc<Settings>,
     tasks: Tasks,
+    /// Another shell in place of bash, with the arguments before the text.
+    shell: Option<&'static [&'static str]>,
 }
 
 impl Bash {
     /// The tool of a session.
     pub fn new(settings: Arc<Settings>, tasks: Tasks) -> Self {
-        Self { settings, tasks }
+        Self { settings, tasks, shell: None }
+    }
+
+    /// The same with another shell: its name, and the arguments before the text.
+    pub(crate) fn with_shell(self, shell: &'static [&'static str]) -> Self {
+        Self { shell: Some(shell), ..self }
     }
 }
 
@@ -236,15 +243,18 @@ impl Bash {
 
     /// Lets a command go on as a task; what it changed is written down when it ends.
     fn keep(&self, command: &Running, input: &Input, journal: Option<Journal>) -> String {
-        let live = command.live.clone();
-        if let Some(journal) = journal {
-            let live = live.clone();
-            tokio::spawn(async move {
-                live.wait().await;
+        let kept = Kept {
+            live: command.live.clone(),
+            command: input.command.clone(),
+            description: input.description.clone(),
+            mark: command.mark.clone().unwrap_or_default(),
+            file: command.file.clone(),
+        };
+        self.tasks.add(kept, async {
+            if let Some(journal) = journal {
                 journal.end().await;
-            });
-        }
-        self.tasks.add(live, &input.command)
+            }
+        })
     }
 
     /// What takes longer than it may goes on in the background, unless it only waits.
@@ -304,16 +314,25 @@ impl Running {
         }
         let analysis = call.access.command_use().map(|command| &command.analysis);
         let stays = analysis.is_some_and(|analysis| analysis.cwd().map(Path::new) == Some(call.cwd()));
-        let mark = (!stays).then(|| uuid_mark(&call.id));
+        let mark = (!stays && bash.shell.is_none()).then(|| uuid_mark(&call.id));
         let line = match &mark {
             Some(mark) => format!("trap 'printf \"\\n%s%s\" {mark} \"$PWD\"' EXIT; {}", input.command),
             None => input.command.clone(),
         };
         let hardened = call.access.read_only() && !call.approved;
-        // Not another shell in its place: the line was judged as one of bash.
-        let args = vec!["-c".into(), OsString::from(line), "bash".into()];
-        let mut spec = Spec::exec("bash", args, &start);
-        spec.env = bash.settings.environment(hardened);
+        let env = bash.settings.environment(hardened);
+        let mut spec = match bash.shell {
+            // Not another shell in its place: the line was judged as one of bash.
+            None => {
+                let args = vec!["-c".into(), OsString::from(line), "bash".into()];
+                Spec { env, ..Spec::exec("bash", args, &start) }
+            }
+            Some(words) => {
+                let mut words = words.iter().map(OsString::from).chain([OsString::from(line)]);
+                let program = words.next().unwrap_or_default();
+                Spec { env, ..Spec::exec(program, words.collect(), &start) }
+            }
+        };
         spec.cage = cage.profile.clone();
         spec.limits = bash.settings.resources;
         let file = bash.settings.output_file(&call.session);
