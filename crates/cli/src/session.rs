@@ -201,6 +201,8 @@ fn commands(environment: &Environment, basis: &Basis) -> bash::Settings {
         outputs: environment.config_dir.as_ref().map(|config| config.join("sessions")),
         sandbox: sandbox("enabled") == Some(true),
         fail_if_unavailable: sandbox("failIfUnavailable") == Some(true),
+        start_files: basis.loaded.effective.at("bash.startFiles").and_then(|node| node.value().as_bool())
+            != Some(false),
         bare_forbidden: sandbox("allowUnsandboxedCommands") == Some(false),
         ..bash::Settings::default()
     }

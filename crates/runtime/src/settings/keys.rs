@@ -46,6 +46,8 @@ pub struct SettingsFile {
 pub struct PartKeys {
     /// Names of models by use: main, fast.
     pub models: Option<Map<String, Value>>,
+    /// How commands are run.
+    pub bash: Option<BashKeys>,
     /// Confinement of commands.
     pub sandbox: Option<Map<String, Value>>,
     /// Fetching of pages.
@@ -58,6 +60,14 @@ pub struct PartKeys {
     pub enabled_mcpjson_servers: Option<Vec<String>>,
     /// When tools are announced by name only: auto, auto:N, always or never.
     pub tool_search: Option<String>,
+}
+
+/// How commands are run.
+#[derive(Debug, JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub struct BashKeys {
+    /// Whether commands find what the start files of your shell set; true unless given.
+    pub start_files: Option<bool>,
 }
 
 /// What calls may do. A permissions.json holds just this.

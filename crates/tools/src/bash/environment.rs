@@ -1,6 +1,14 @@
 //! What a command finds in its environment, and how long it may take.
 
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
+
+use gripper_runtime::Call;
+use tokio::sync::OnceCell;
+
+use super::start_up::StartUp;
+
+/// Names and values.
+pub(super) type Variables = Vec<(OsString, OsString)>;
 
 /// Names with one of these in them hold secrets.
 const SECRET: [&str; 8] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH", "PRIVATE"];
@@ -45,6 +53,10 @@ pub struct Settings {
     pub sandbox: bool,
     /// What cannot be confined does not run at all.
     pub fail_if_unavailable: bool,
+    /// Commands find what the start files of the person's shell set.
+    pub start_files: bool,
+    /// What those have set, once it was asked for.
+    pub start_up: Arc<OnceCell<StartUp>>,
 }
 
 impl Default for Settings {
@@ -58,6 +70,8 @@ impl Default for Settings {
             outputs: None,
             sandbox: false,
             fail_if_unavailable: false,
+            start_files: false,
+            start_up: Arc::default(),
         }
     }
 }
@@ -94,6 +108,26 @@ impl Settings {
             env.push(("GIT_OPTIONAL_LOCKS".into(), "0".into()));
         }
         env
+    }
+
+    /// What the command of a call finds, start files included.
+    pub(super) async fn environment_of(&self, call: &Call) -> Variables {
+        let mut env = self.environment(call.access.read_only() && !call.approved);
+        if !call.approved {
+            // Functions in the environment, and files of them, give names another meaning than was judged.
+            env.retain(|(name, _)| {
+                name != "BASH_ENV" && name != "ENV" && !name.as_encoded_bytes().starts_with(b"BASH_FUNC_")
+            });
+        }
+        if self.start_files {
+            self.start_up.get_or_init(|| StartUp::take(self, call)).await.add_to(&mut env, call);
+        }
+        env
+    }
+
+    /// What went wrong with the start files, once.
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.start_up.get()?.trouble()
     }
 
     pub(super) fn output_file(&self, session: &str) -> Option<PathBuf> {

@@ -2,13 +2,18 @@
 
 mod cage;
 mod environment;
+mod in_place;
 mod journal;
+mod mentioned;
+mod seen;
 mod shown;
+mod start_up;
 
 use std::{
+    collections::HashMap,
     ffi::OsString,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -26,11 +31,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::tasks::Tasks;
+use crate::{editing::Changed, tasks::Tasks};
+use in_place::Trial;
 use journal::Journal;
 
 pub use environment::Settings;
+use environment::Variables;
 pub(crate) use shown::plain;
+pub use start_up::StartUp;
 
 /// Between being asked and being made to end.
 pub(crate) const GRACE: Duration = Duration::from_millis(500);
@@ -47,12 +55,14 @@ const SLACK: Duration = Duration::from_secs(10);
 pub struct Bash {
     settings: Arc<Settings>,
     tasks: Tasks,
+    /// What questions about edits in place have shown, by turn and call.
+    trials: Mutex<HashMap<(Arc<str>, Arc<str>), Trial>>,
 }
 
 impl Bash {
     /// The tool of a session.
     pub fn new(settings: Arc<Settings>, tasks: Tasks) -> Self {
-        Self { settings, tasks }
+        Self { settings, tasks, trials: Mutex::default() }
     }
 }
 
@@ -106,6 +116,9 @@ pub struct Output {
     /// What the cage kept it from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<String>,
+    /// The files of an edit in place that was made as an edit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simulated_edit: Option<Vec<Changed>>,
     /// What the model should know besides.
     pub notes: Vec<String>,
     /// Both outputs as they came, for the model.
@@ -177,9 +190,17 @@ impl Tool for Bash {
         input.command.clone()
     }
 
+    async fn preview(&self, input: &Input, call: &Call) -> Option<String> {
+        self.preview_edit(input, call).await
+    }
+
     async fn run(&self, input: &Input, call: &Call) -> Result<Done<Output>, ToolError> {
+        if let Some(output) = self.edit(input, call).await? {
+            return Ok(output.into());
+        }
         let journal = Journal::begin(call).await;
-        let command = Running::start(self, input, call)?;
+        let env = self.settings.environment_of(call).await;
+        let command = Running::start(self, input, call, env)?;
         if input.run_in_background == Some(true) {
             let id = self.keep(&command, input, journal);
             let mut output = command.output("");
@@ -202,6 +223,7 @@ impl Tool for Bash {
                 }
                 status = command.live.wait() => {
                     let mut done = command.done(status, call);
+                    done.value.notes.extend(self.settings.trouble());
                     if let Some(journal) = journal {
                         done.value.notes.extend(journal.end().await);
                     }
@@ -291,7 +313,7 @@ struct Running {
 }
 
 impl Running {
-    fn start(bash: &Bash, input: &Input, call: &Call) -> Result<Self, ToolError> {
+    fn start(bash: &Bash, input: &Input, call: &Call, env: Variables) -> Result<Self, ToolError> {
         let cage = cage::Cage::of(input.dangerously_disable_sandbox == Some(true), call, &bash.settings)?;
         let start = call.cwd().to_owned();
         if !start.is_dir() {
@@ -305,8 +327,7 @@ impl Running {
             Some(mark) => format!("trap 'printf \"\\n%s%s\" {mark} \"$PWD\"' EXIT; {}", input.command),
             None => input.command.clone(),
         };
-        let hardened = call.access.read_only() && !call.approved;
-        let mut spec = Spec::shell(OsString::from(line), &start, bash.settings.environment(hardened));
+        let mut spec = Spec::shell(OsString::from(line), &start, env);
         spec.cage = cage.profile.clone();
         let file = bash.settings.output_file(&call.session);
         let keep = Keep { head: KEPT, tail: KEPT, file: file.clone(), ..Keep::default() };
@@ -336,7 +357,8 @@ impl Running {
         let all = self.live.output();
         let whole = all.snapshot();
         let in_file = whole.before_file == Some(0);
-        let (shown, omitted) = shown::shown(whole, mark);
+        let between = shown::telling_between(all, &whole);
+        let (shown, omitted) = shown::shown(whole, mark, &between);
         Output {
             stdout: shown::plain(&shown::bytes(all.stdout()), mark),
             stderr: shown::plain(&shown::bytes(all.stderr()), ""),
@@ -367,8 +389,13 @@ impl Running {
             .find(|(code, _)| Some(*code) == output.exit_code)
             .map(|(_, meaning)| meaning.clone());
         output.denied = cage::denied(&self.live);
-        let effects = self.moved(call, &mark, &mut output);
+        let mut effects = self.moved(call, &mark, &mut output);
         output.is_image = shown::picture(&output.stdout).is_some();
+        if output.exit_code == Some(0) && output.omitted_chars == 0 && !output.is_image {
+            let stdout = shown::bytes(self.live.output().stdout());
+            effects.extend(seen::seen(call, shown::before(&stdout, &mark)));
+        }
+        mentioned::read_ahead(call, &output.text);
         let failed = output.exit_code != Some(0) && output.return_code_interpretation.is_none();
         Done { value: output, effects, is_error: failed }
     }
