@@ -145,7 +145,8 @@ fn start_files_are_used_once_and_change_nothing_that_was_judged() {
     assert_eq!(text(&approved[0]), "hello you\ntool\nblue []\n1", "{approved:?}");
     assert!(workspace.path("pwned").exists(), "a person said yes to what the shell calls ls");
     assert_eq!(fs::read_to_string(workspace.home().join("started")).unwrap(), "x\n");
-    workspace.write(".gripper/settings.local.json", "{\"bash\": {\"startFiles\": false}}");
+    fs::write(workspace.home().join(".gripper/settings.json"), "{\"bash\": {\"startFiles\": false}}")
+        .unwrap();
     assert_eq!(text(&bash(&workspace, &["--yes"], "echo [$COLOUR]")), "[]");
 }
 

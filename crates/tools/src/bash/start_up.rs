@@ -7,7 +7,10 @@ use std::{
     collections::HashSet,
     ffi::{OsStr, OsString},
     io::Write,
-    os::unix::{ffi::OsStrExt, fs::OpenOptionsExt},
+    os::unix::{
+        ffi::{OsStrExt, OsStringExt},
+        fs::OpenOptionsExt,
+    },
     path::{Path, PathBuf},
     sync::{
         LazyLock,
@@ -199,15 +202,19 @@ fn write<'a>(
 /// Both search paths in one. Where start files only add to what there is, their order counts; folders that
 /// depend on where a command runs are left out.
 fn joined(ours: &OsStr, theirs: &OsStr) -> OsString {
-    let added: Vec<PathBuf> = std::env::split_paths(theirs).filter(|path| path.is_absolute()).collect();
-    let base: Vec<PathBuf> = std::env::split_paths(ours).collect();
-    let mut all = if base.iter().all(|path| added.contains(path)) { Vec::new() } else { base };
-    for path in added {
-        if !all.contains(&path) {
-            all.push(path);
+    let folders = |path: &OsStr| -> Vec<Vec<u8>> {
+        path.as_bytes().split(|byte| *byte == b':').map(<[u8]>::to_vec).collect()
+    };
+    let added = folders(theirs).into_iter().filter(|folder| folder.starts_with(b"/"));
+    let added: Vec<Vec<u8>> = added.collect();
+    let base = folders(ours);
+    let mut all = if base.iter().all(|folder| added.contains(folder)) { Vec::new() } else { base };
+    for folder in added {
+        if !all.contains(&folder) {
+            all.push(folder);
         }
     }
-    std::env::join_paths(all).unwrap_or_else(|_| ours.to_owned())
+    OsString::from_vec(all.join(&b':'))
 }
 
 #[cfg(test)]
