@@ -217,7 +217,7 @@ fn some_commands_must_not_be_cut_short(#[case] text: &str, #[case] expected: boo
 #[rstest]
 #[case::grep("grep x a", Some((1, "no line matched")))]
 #[case::diff("diff a b", Some((1, "the inputs differ")))]
-#[case::test("test -f a", Some((1, "the condition is false")))]
+#[case::condition("test -f a", Some((1, "the condition is false")))]
 #[case::bracket("[ -f a ]", Some((1, "the condition is false")))]
 #[case::cmp("cmp a b", Some((1, "the files differ")))]
 #[case::rg("rg x", Some((1, "no line matched")))]
