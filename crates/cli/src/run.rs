@@ -66,7 +66,7 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
             biased;
             Ok(()) = interrupt.changed() => {
                 (interrupted, reading) = (true, false);
-                turn.cancel();
+                turn.interrupt();
                 turn.close();
             }
             event = turn.next() => match event {

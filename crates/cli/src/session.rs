@@ -236,6 +236,8 @@ fn commands(environment: &Environment, basis: &Basis) -> bash::Settings {
             file_size: limit("fileSizeMb").map(|megabytes| megabytes << 20),
             cpu_seconds: limit("cpuSeconds"),
         },
+        start_files: flag("bash.startFiles") != Some(false),
+        ..bash::Settings::default()
     }
     .with_limits_of_env()
 }

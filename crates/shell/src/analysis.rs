@@ -109,6 +109,8 @@ pub struct Part {
     pub(crate) output: Output,
     /// What exit codes mean that are no failure.
     pub exits: Vec<(i32, String)>,
+    /// Cut short, it would leave things half done.
+    pub must_finish: bool,
 }
 
 impl Part {
@@ -285,6 +287,11 @@ impl Analysis {
         needs.hosts.sort();
         needs.hosts.dedup();
         needs
+    }
+
+    /// Whether some part of it would leave things half done if it were cut short.
+    pub fn must_finish(&self) -> bool {
+        self.parts.iter().any(|part| part.must_finish)
     }
 
     /// What the exit code of the line means where it is no failure: that of its last command.

@@ -122,6 +122,8 @@ pub struct BashKeys {
     pub kill_on_timeout: Option<bool>,
     /// Hands down variables whose names look like secrets.
     pub keep_secrets: Option<bool>,
+    /// Whether commands find what the start files of your shell set; true unless given.
+    pub start_files: Option<bool>,
 }
 
 /// Interpreters that models may run code in.

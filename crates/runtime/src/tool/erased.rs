@@ -98,6 +98,13 @@ where
         self.typed(input).map_or_else(|| T::NAME.to_owned(), |input| self.tool.summary(input))
     }
 
+    fn preview<'a>(&'a self, input: &'a ValidInput, call: &'a Call) -> BoxFuture<'a, Option<String>> {
+        match self.typed(input) {
+            Some(input) => Box::pin(self.tool.preview(input, call)),
+            None => Box::pin(std::future::ready(None)),
+        }
+    }
+
     fn run<'a>(
         &'a self,
         input: &'a ValidInput,

@@ -194,7 +194,7 @@ impl Search {
 }
 
 /// What in the person's home holds secrets.
-fn of_home(policy: &Policy) -> Vec<PathBuf> {
+pub(super) fn of_home(policy: &Policy) -> Vec<PathBuf> {
     let sieve = Sieve::new(policy, PathUse::new(&policy.home, &policy.home, false));
     let secret = |path: &Path| sieve.judge(&PathUse::new(path, path, false)) != Behavior::Allow;
     let mut hidden = Vec::new();
