@@ -12,6 +12,7 @@ mod hooks;
 mod interrupt;
 mod lines;
 mod live;
+mod mcp_servers;
 mod rules;
 mod run;
 mod sandbox;
@@ -67,6 +68,9 @@ enum Command {
     Sandbox(sandbox::Args),
     /// Show what works on this machine and what is missing
     Doctor(doctor::Args),
+    /// Look at the servers whose tools are used here
+    #[command(subcommand)]
+    Mcp(mcp_servers::Action),
     /// Look after the audit log
     Audit(audit::Args),
     /// Show a scripted turn on a temporary project
@@ -105,7 +109,7 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         show::warn(complaint);
     }
     match command {
-        Command::Tools(args) => tools::run(&args, &environment),
+        Command::Tools(args) => block_on(tools::run(args, environment)),
         Command::Tool(args) => block_on(tool::run(args, environment)),
         Command::Run(args) => block_on(run::run(args, environment)),
         Command::Explain(args) => explain::run(&args, &environment),
@@ -116,6 +120,7 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Undo(args) => undo::run(&args, &environment),
         Command::Sandbox(args) => block_on(sandbox::run(args, environment)),
         Command::Doctor(args) => doctor::run(&args, &environment),
+        Command::Mcp(action) => block_on(mcp_servers::run(action, environment)),
         Command::Audit(args) => audit::run(&args, &environment),
         Command::Demo(args) => block_on(demo::run(args, environment)),
         Command::Completions(args) => completions::run(&args),

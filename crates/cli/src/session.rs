@@ -6,10 +6,11 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use anyhow::Context;
+use gripper_mcp::client::{Limits, Phase, Servers};
 use gripper_runtime::{
     Event, Observer, Recorder, Registry, Toolbox, ToolboxBuilder,
     approve::{Preapproved, SaveRule, SaveTo},
@@ -19,7 +20,7 @@ use gripper_runtime::{
         Files,
         history::{self, History, HistoryLimits},
     },
-    hooks::{HookRunner, LiveHooks, Surroundings},
+    hooks::{CallTool, HookRunner, LiveHooks, Surroundings},
     permissions::{Rule, RuleList, Scope},
     results::{ResultsStore, StoreLimits},
     settings::{self, Kind, Sources},
@@ -35,6 +36,7 @@ pub(crate) struct Session {
     failures: Arc<HookFailures>,
     basis: Basis,
     hooks: Arc<LiveHooks>,
+    pub(crate) servers: Arc<Servers>,
 }
 
 /// Counts hooks that failed.
@@ -55,7 +57,10 @@ impl Session {
         if self.basis.refresh(&self.toolbox) {
             let (entries, diagnostics) = self.basis.hooks();
             diagnostics.iter().for_each(|found| show::warn(&found.to_string()));
-            self.hooks.replace(HookRunner::new(entries, surroundings(self.basis.environment())));
+            let around = surroundings(self.basis.environment(), Some(self.servers.clone()));
+            self.hooks.replace(HookRunner::new(entries, around));
+            self.servers.replace(self.basis.servers());
+            self.servers.start();
             self.toolbox.settings_changed();
         }
     }
@@ -64,6 +69,7 @@ impl Session {
     /// out, and what went wrong is said.
     pub(crate) async fn finish(&self) {
         self.toolbox.end().await.iter().for_each(show::hook);
+        self.servers.close().await;
         let failures = self.failures.0.load(Ordering::Relaxed);
         if failures > 0 {
             let count = show::count(failures, "time");
@@ -98,22 +104,51 @@ impl SaveRule for Saver {
 }
 
 /// What hooks are run with.
-pub(crate) fn surroundings(environment: &Environment) -> Surroundings {
+pub(crate) fn surroundings(environment: &Environment, tools: Option<Arc<dyn CallTool>>) -> Surroundings {
     let log = environment.config_dir.as_ref().map(|config| config.join("audit/audit.jsonl"));
     let transcript = log.map(|log| log.to_string_lossy().into_owned()).unwrap_or_default();
-    Surroundings { env: inherited(), transcript }
+    Surroundings { env: inherited(), transcript, tools }
 }
 
 /// The built-in tools, to be looked at.
 pub(crate) fn registry() -> anyhow::Result<Registry> {
-    registry_of(Arc::default())
+    registry_of(Arc::default(), None)
+}
+
+/// All tools, to be looked at: also those of servers that are quick to say what they have. Gives the names of
+/// the servers that are still to come too.
+pub(crate) async fn whole_registry(
+    environment: &Environment,
+    basis: &mut Basis,
+    patience: Duration,
+) -> anyhow::Result<(Registry, Vec<String>)> {
+    let servers = servers(environment, basis);
+    if servers.all().is_empty() {
+        return Ok((registry()?, Vec::new()));
+    }
+    let mut registry = registry_of(Arc::default(), Some(&servers))?;
+    servers.settle(patience).await;
+    for tool in servers.tools() {
+        registry.register(tool).unwrap_or_else(|error| show::warn(&error.to_string()));
+    }
+    for server in servers.all() {
+        let name = &server.config.name;
+        if let Phase::Failed(why) = server.phase() {
+            show::warn(&format!("the server {name} is not connected: {why}"));
+        }
+        server.complaints().iter().for_each(|what| show::warn(&format!("the server {name}: {what}")));
+    }
+    let connecting = servers.connecting();
+    servers.close().await;
+    Ok((registry, connecting))
 }
 
 /// The built-in tools, with how commands are run.
-fn registry_of(bash: Arc<bash::Settings>) -> anyhow::Result<Registry> {
+fn registry_of(bash: Arc<bash::Settings>, servers: Option<&Arc<Servers>>) -> anyhow::Result<Registry> {
     let mut registry = Registry::default();
     let services = Services { worker: worker::command(), bash, ..Services::default() };
-    for tool in gripper_tools::all(&services) {
+    let about_servers = servers.map(gripper_mcp::tools).unwrap_or_default();
+    for tool in gripper_tools::all(&services).into_iter().chain(about_servers) {
         registry.register(tool).context("two built-in tools share a name")?;
     }
     Ok(registry)
@@ -122,7 +157,7 @@ fn registry_of(bash: Arc<bash::Settings>) -> anyhow::Result<Registry> {
 /// Opens a session with the built-in tools. `shape` may add to it, such as hooks.
 pub(crate) async fn open(
     environment: &Environment,
-    basis: Basis,
+    mut basis: Basis,
     shape: impl FnOnce(ToolboxBuilder) -> ToolboxBuilder,
 ) -> anyhow::Result<Session> {
     let mut limits = basis.loaded.limits.clone();
@@ -130,14 +165,17 @@ pub(crate) async fn open(
         limits.max_concurrency = limit;
     }
     let commands = Arc::new(commands(environment, &basis));
-    let mut builder = Toolbox::builder(registry_of(commands)?, basis.policy.clone()).settings(limits);
+    let servers = servers(environment, &mut basis);
+    let registry = registry_of(commands, (!servers.all().is_empty()).then_some(&servers))?;
+    let mut builder = Toolbox::builder(registry, basis.policy.clone()).settings(limits);
     builder = builder.saver(Arc::new(Saver(basis.sources()?)));
     if basis.flags.yes {
         builder = builder.approver(Arc::new(Preapproved));
     }
     let (entries, diagnostics) = basis.hooks();
     diagnostics.iter().for_each(|found| show::warn(&found.to_string()));
-    let hooks = Arc::new(LiveHooks::new(HookRunner::new(entries, surroundings(environment))));
+    let hooks =
+        Arc::new(LiveHooks::new(HookRunner::new(entries, surroundings(environment, Some(servers.clone())))));
     builder = builder.hooks(hooks.clone());
     let failures = Arc::<HookFailures>::default();
     builder = builder.observer(failures.clone());
@@ -161,8 +199,15 @@ pub(crate) async fn open(
         builder = builder.observer(recorder.clone());
     }
     let toolbox = shape(builder).build();
+    servers.attach(&toolbox);
     toolbox.begin().await.iter().for_each(show::hook);
-    Ok(Session { toolbox, recorder, failures, basis, hooks })
+    Ok(Session { toolbox, recorder, failures, basis, hooks, servers })
+}
+
+/// The configured servers, none of them connected yet.
+pub(crate) fn servers(environment: &Environment, basis: &mut Basis) -> Arc<Servers> {
+    let cwd = environment.cwd.clone().unwrap_or_else(|| "/".into());
+    Servers::new(basis.servers(), inherited(), cwd, Limits::default())
 }
 
 /// How commands are run, from the settings.

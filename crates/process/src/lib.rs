@@ -161,7 +161,7 @@ pub async fn run(spec: Spec, cancel: &CancellationToken) -> Result<Ended, StartE
 }
 
 /// Starts a child. What is held has to stay until the tree has ended.
-fn start(spec: &Spec) -> Result<(Option<Held>, Tree), StartError> {
+fn start(spec: &Spec, input: Stdio) -> Result<(Option<Held>, Tree), StartError> {
     let program = find_program(&spec.program, &spec.cwd, &spec.env)?;
     let name = || program.display().to_string();
     let unconfined = |why| StartError::Unconfined { program: name(), why };
@@ -173,7 +173,7 @@ fn start(spec: &Spec) -> Result<(Option<Held>, Tree), StartError> {
         .env_clear()
         .envs(spec.env.iter().map(|(name, value)| (name, value)))
         .current_dir(&spec.cwd)
-        .stdin(if spec.stdin.is_empty() { Stdio::null() } else { Stdio::piped() })
+        .stdin(input)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);

@@ -3,15 +3,18 @@
 mod prompt;
 
 use std::{
+    io,
     os::fd::AsFd,
     path::PathBuf,
     pin::pin,
+    process::Stdio,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
+    process::{ChildStdin, ChildStdout},
     sync::watch,
     task::AbortHandle,
 };
@@ -20,9 +23,9 @@ pub use prompt::looks_like_prompt;
 
 use crate::{
     Spec, StartError, Status,
-    confine::{Bars, Confined},
+    confine::{Bars, Confined, Held},
     output::{Output, Shown, Source},
-    tree::{Root, Tree},
+    tree::{Pipes, Root, Tree},
 };
 
 /// Descendants that hold the pipes open may finish their last line before they are ended.
@@ -85,8 +88,26 @@ impl Live {
     ///
     /// The time limit of `spec` is not applied: what it means is for the caller to say.
     pub fn start(spec: Spec, keep: Keep) -> Result<Arc<Self>, StartError> {
+        let input = if spec.stdin.is_empty() { Stdio::null() } else { Stdio::piped() };
+        let (held, mut tree) = crate::start(&spec, input)?;
+        let pipes = tree.take_pipes();
+        Ok(Self::attended(spec, keep, held, tree, pipes))
+    }
+
+    /// Starts a child to talk with: the caller has both ends of the conversation, and only what it
+    /// prints on standard error is kept.
+    pub fn converse(spec: Spec, keep: Keep) -> Result<(Arc<Self>, ChildStdin, ChildStdout), StartError> {
+        let (held, mut tree) = crate::start(&spec, Stdio::piped())?;
+        let mut pipes = tree.take_pipes();
+        let (Some(input), Some(output)) = (pipes.stdin.take(), pipes.stdout.take()) else {
+            let program = spec.program.to_string_lossy().into_owned();
+            return Err(StartError::System { program, why: io::Error::other("it has no pipes") });
+        };
+        Ok((Self::attended(spec, keep, held, tree, pipes), input, output))
+    }
+
+    fn attended(spec: Spec, keep: Keep, held: Option<Held>, tree: Tree, pipes: Pipes) -> Arc<Self> {
         let begin = Instant::now();
-        let (held, tree) = crate::start(&spec)?;
         let bars = held.as_ref().map(|held| (held.bars.clone(), spec.cwd.clone()));
         let root = tree.root();
         let output = Arc::new(Output::new(keep));
@@ -94,14 +115,14 @@ impl Live {
         let (done, ended) = watch::channel(None);
         let to = output.clone();
         let task = tokio::spawn(async move {
-            let status = attend(tree, spec, &to, asked).await;
+            let status = attend(tree, pipes, spec, &to, asked).await;
             // The tree went first, so nothing runs any more when its cage is tidied up.
             drop(held);
             flush(&to).await;
             to.close();
             done.send_replace(Some((status, begin.elapsed())));
         });
-        Ok(Arc::new(Self { root, output, begin, ended, ask, task: task.abort_handle(), bars }))
+        Arc::new(Self { root, output, begin, ended, ask, task: task.abort_handle(), bars })
     }
 
     /// What it printed so far.
@@ -164,11 +185,11 @@ impl Drop for Live {
 
 async fn attend(
     mut tree: Tree,
+    pipes: Pipes,
     spec: Spec,
     output: &Arc<Output>,
     mut asked: watch::Receiver<Option<Duration>>,
 ) -> Status {
-    let pipes = tree.take_pipes();
     let feed = async {
         if let Some(mut pipe) = pipes.stdin {
             // A child that does not read its input may close the pipe; that is its right.

@@ -350,7 +350,7 @@ async fn execute(lane: &Lane, permit: Permit) -> Outcome {
         agent: toolbox.agent.clone(),
         place,
         policy,
-        pool: lane.pool().clone(),
+        pool: lane.pool(),
         progress: ProgressSender::new(lane.reporter()),
         cancel: lane.cancel().clone(),
         files: toolbox.files.clone(),
