@@ -229,7 +229,14 @@ impl Servers {
     pub async fn close(&self) {
         let Shared { keepers, farewells, over, .. } = &*self.shared;
         farewells.close();
-        timeout(FAREWELL, farewells.wait()).await.ok();
+        let said = async {
+            // A call that was just stopped lets go of its server a moment later.
+            while self.all().iter().any(|server| server.is_busy()) {
+                sleep(Duration::from_millis(1)).await;
+            }
+            farewells.wait().await;
+        };
+        timeout(FAREWELL, said).await.ok();
         over.cancel();
         keepers.close();
         timeout(FAREWELL, keepers.wait()).await.ok();

@@ -211,6 +211,10 @@ impl Server {
         self.state.borrow().offer.clone()
     }
 
+    pub(super) fn is_busy(&self) -> bool {
+        matches!(self.phase(), Phase::Ready(connection) if connection.idle_since().is_none())
+    }
+
     fn change(&self, change: impl FnOnce(&mut State)) {
         self.state.send_modify(change);
         self.shared.news.send_modify(|count| *count += 1);
