@@ -24,7 +24,7 @@ const GRIPPER: &str = env!("CARGO_BIN_EXE_gripper");
 fn peer(habits: &[&str]) -> Value {
     let mut args = vec![mcp_peer().to_string_lossy().into_owned(), "stdio".into()];
     args.extend(habits.iter().map(|habit| (*habit).to_owned()));
-    json!({ "command": "python3", "args": args, "timeout": 20 })
+    json!({ "command": "python3", "args": args, "timeout": 60 })
 }
 
 /// A project whose person has these servers.
@@ -122,12 +122,12 @@ fn an_honest_server_is_used_like_any_tool() {
 #[test]
 fn a_lying_server_is_one_error_each_and_the_others_are_unharmed() {
     let mut liar = peer(&["noise", "child"]);
-    liar["timeout"] = json!(3);
+    liar["timeout"] = json!(5);
     let workspace = with_servers(json!({ "liar": liar, "peer": peer(&[]) }));
     let results = turn(
         &workspace,
         &[
-            ("mcp__liar__huge", json!({})),
+            ("mcp__peer__huge", json!({})),
             ("mcp__liar__hang", json!({})),
             ("mcp__liar__badjson", json!({})),
             ("mcp__liar__wrongid", json!({})),
@@ -141,7 +141,7 @@ fn a_lying_server_is_one_error_each_and_the_others_are_unharmed() {
     assert_all(
         &results,
         &[
-            "error failed: the server liar failed: the server's answer has more than 16 MiB",
+            "error failed: the server peer failed: the server's answer has more than 16 MiB",
             "error timeout: the server liar gave no answer within",
             "this is { not json",
             "error timeout: ",

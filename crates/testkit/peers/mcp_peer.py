@@ -137,7 +137,7 @@ class Peer:
         elif name in ("hang", "cancelled"):
             open("hanging", "w").write("x")
         elif name == "slow":
-            for step in (1, 2, 3):
+            for step in (1, 2, 3, 4):
                 time.sleep(1.4)
                 progress(step)
             self.answer(id, text("at last"))

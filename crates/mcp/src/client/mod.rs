@@ -26,6 +26,7 @@ use std::{
 };
 
 use futures::future::{BoxFuture, join_all};
+use gripper_process::live::Live;
 use gripper_runtime::{Block, DynTool, ErrorCode, ToolError, Toolbox, hooks::CallTool, tool::Loading};
 use rmcp::model::{
     ClientRequest, ListPromptsRequest, ListResourcesRequest, PaginatedRequestParams, Prompt,
@@ -237,6 +238,13 @@ impl Servers {
             farewells.wait().await;
         };
         timeout(FAREWELL, said).await.ok();
+        // Those that are not yet connected have nothing to tidy up, and there may be many.
+        let unready = |server: &Arc<Server>| {
+            let connecting = matches!(server.phase(), Phase::Connecting);
+            connecting.then(|| server.child.lock().unwrap_or_else(PoisonError::into_inner).upgrade())?
+        };
+        let unready: Vec<Arc<Live>> = self.all().iter().filter_map(unready).collect();
+        tokio::task::spawn_blocking(move || Live::end_together(&unready)).await.ok();
         over.cancel();
         keepers.close();
         timeout(FAREWELL, keepers.wait()).await.ok();

@@ -1,6 +1,10 @@
 //! How a conversation with a server begins.
 
-use std::{collections::HashMap, ffi::OsString, sync::Arc};
+use std::{
+    collections::HashMap,
+    ffi::OsString,
+    sync::{Arc, PoisonError},
+};
 
 use gripper_process::{
     Spec,
@@ -115,6 +119,7 @@ async fn stdio(server: &Server, spec: Spec, oddities: &Arc<Oddities>) -> Result<
     for mode in modes {
         let keep = Keep { head: KEPT, tail: KEPT, file: None, quota: 0 };
         let (child, input, output) = Live::converse(spec.clone(), keep).map_err(|error| error.to_string())?;
+        *server.child.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&child);
         let (link, carrier) = Link::new(oddities.clone());
         tokio::spawn(read_lines(BufReader::with_capacity(64 * 1024, output), carrier.incoming));
         tokio::spawn(write_lines(carrier.outgoing, input));
@@ -146,15 +151,27 @@ async fn streamable(
     url: &str,
     headers: &HashMap<HeaderName, HeaderValue>,
 ) -> Result<Opened, String> {
-    let config = StreamableHttpClientTransportConfig::with_uri(url).custom_headers(headers.clone());
-    let transport = StreamableHttpClientTransport::with_client(client.clone(), config);
-    let front = front(server);
-    let mode = ClientLifecycleMode::Auto {
+    let auto = ClientLifecycleMode::Auto {
         preferred_versions: newest(),
         legacy_version: Some(ProtocolVersion::V_2025_11_25),
     };
-    let service = serve(&front, transport, mode).await.map_err(|error| words(&error))?;
-    Ok(Opened { service, front, child: None })
+    let mut trouble = String::new();
+    // Some servers answer the newer question with something that is no answer to it.
+    for mode in [auto, ClientLifecycleMode::Initialize] {
+        let config = StreamableHttpClientTransportConfig::with_uri(url).custom_headers(headers.clone());
+        let transport = StreamableHttpClientTransport::with_client(client.clone(), config);
+        let front = front(server);
+        match serve(&front, transport, mode).await {
+            Ok(service) => return Ok(Opened { service, front, child: None }),
+            Err(error) => {
+                trouble = words(&error);
+                if matches!(error, ClientInitializeError::TransportError { .. }) {
+                    break;
+                }
+            }
+        }
+    }
+    Err(trouble)
 }
 
 /// Why a conversation did not begin.

@@ -3,7 +3,7 @@
 use std::{
     ffi::OsString,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -70,6 +70,8 @@ pub struct Server {
     state: watch::Sender<State>,
     /// It is not configured any more, or the pool is closed.
     over: CancellationToken,
+    /// The child that was started last.
+    pub(super) child: Mutex<Weak<Live>>,
 }
 
 #[derive(Clone)]
@@ -193,7 +195,14 @@ impl Server {
     pub(super) fn new(config: ServerConfig, slug: String, shared: Arc<Shared>) -> Arc<Self> {
         let state = State { phase: Phase::Idle, offer: None, failures: 0, retry: None };
         let over = shared.over.child_token();
-        Arc::new(Self { config, slug, shared, state: watch::Sender::new(state), over })
+        Arc::new(Self {
+            config,
+            slug,
+            shared,
+            state: watch::Sender::new(state),
+            over,
+            child: Mutex::default(),
+        })
     }
 
     /// Ends it for good.

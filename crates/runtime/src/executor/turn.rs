@@ -11,11 +11,12 @@ use futures::{
     FutureExt,
     future::{AbortHandle, AbortRegistration, Abortable, Aborted},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::{sync::Notify, time::Instant};
 
 use super::{
     Lane,
+    batch::{Batch, BatchState},
     board::Board,
     lane::Way,
     slot::{Entry, Settled, Stop},
@@ -69,22 +70,6 @@ pub(super) struct State {
     discarded: bool,
     ended: bool,
     batch: Batch,
-}
-
-/// The event at the end of a turn.
-#[derive(Default)]
-struct Batch {
-    /// What hooks will be told; nothing is collected if none listens.
-    calls: Vec<Value>,
-    state: BatchState,
-}
-
-#[derive(Default, PartialEq)]
-enum BatchState {
-    #[default]
-    Open,
-    Fired,
-    Done,
 }
 
 impl Turn {
