@@ -2,12 +2,13 @@
 
 use std::{collections::HashSet, path::PathBuf};
 
+use gripper_mcp::client::config::{self, ServerConfig};
 use gripper_runtime::{
     Place, Toolbox,
-    environment::Environment,
+    environment::{Environment, inherited},
     hooks::config::{Entry, HookConfig},
     permissions::{Diagnostic, Mode, Policy, Rule, RuleList, Scope, Source, Weight},
-    settings::{Loaded, Sources, Watch},
+    settings::{Given, Loaded, Sources, Watch},
 };
 
 use crate::{exit::UsageError, show};
@@ -33,6 +34,9 @@ pub(crate) struct PolicyFlags {
     /// Further settings: a file, or an object as JSON
     #[arg(long, value_name = "FILE|JSON")]
     settings: Option<String>,
+    /// Further servers of tools: a file like .mcp.json, or its content as JSON (repeatable)
+    #[arg(long, value_name = "FILE|JSON")]
+    mcp_config: Vec<String>,
     /// Approve what would be asked
     #[arg(long)]
     pub(crate) yes: bool,
@@ -66,7 +70,7 @@ impl Basis {
         let wrong =
             |found: &&Diagnostic| found.weight == Weight::Error && found.source.scope == Scope::CommandLine;
         if let Some(found) = loaded.diagnostics.iter().find(wrong) {
-            return Err(UsageError(format!("--settings: {found}")).into());
+            return Err(UsageError(format!("on the command line: {found}")).into());
         }
         let policy = with_flags(flags, environment, &loaded)?;
         let (flags, environment) = (flags.clone(), environment.clone());
@@ -121,6 +125,17 @@ impl Basis {
         (entries, diagnostics)
     }
 
+    /// The servers of all files; what is wrong with them is said once.
+    pub(crate) fn servers(&mut self) -> Vec<ServerConfig> {
+        let (servers, wrong) = config::read(&self.loaded.servers, &inherited());
+        for found in wrong.iter().map(ToString::to_string) {
+            if self.said.insert(found.clone()) {
+                show::warn(&found);
+            }
+        }
+        servers
+    }
+
     /// Says what is wrong with the settings, each thing once.
     fn complain(&mut self) {
         let worth = self.loaded.diagnostics.iter().filter(|found| found.weight != Weight::Note);
@@ -139,7 +154,9 @@ pub(crate) fn sources(flags: &PolicyFlags, environment: &Environment) -> anyhow:
     let cwd = environment.cwd.as_deref().ok_or_else(|| {
         UsageError("the working directory does not exist any more: cd to one that does".into())
     })?;
-    Ok(Sources::discover(environment, cwd, flags.settings.as_deref()))
+    let mut sources = Sources::discover(environment, cwd, flags.settings.as_deref());
+    sources.servers = flags.mcp_config.iter().map(|given| Given::read(given, cwd)).collect();
+    Ok(sources)
 }
 
 /// The policy that settings and flags describe.

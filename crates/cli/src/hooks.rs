@@ -64,7 +64,7 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
 fn list(flags: &PolicyFlags, environment: &Environment, json: bool) -> anyhow::Result<Exit> {
     let basis = Basis::read(flags, environment)?;
     let policy = &basis.policy;
-    let env = session::surroundings(environment).env;
+    let env = session::surroundings(environment, None).env;
     let (entries, diagnostics) = basis.hooks();
     let mut sound = true;
     for entry in &entries {
@@ -119,11 +119,12 @@ async fn test(
         .ok_or_else(|| UsageError(format!("there is no event \"{event}\": use one of {}", known())))?;
     let input: Value =
         serde_json::from_str(input).map_err(|error| UsageError(format!("--input is not JSON: {error}")))?;
-    let basis = Basis::read(flags, environment)?;
+    let mut basis = Basis::read(flags, environment)?;
+    let servers = session::servers(environment, &mut basis);
     let policy = &basis.policy;
     let (entries, diagnostics) = basis.hooks();
     diagnostics.iter().for_each(|found| show::warn(&found.to_string()));
-    let runner = HookRunner::new(entries, session::surroundings(environment));
+    let runner = HookRunner::new(entries, session::surroundings(environment, Some(servers)));
     let mut fields = Map::new();
     if !tool.is_empty() {
         fields.insert("tool_name".into(), tool.into());

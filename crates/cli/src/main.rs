@@ -114,7 +114,7 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         gripper_process::confine::limit_to(backends.clone(), BACKENDS_NAME);
     }
     match command {
-        Command::Tools(args) => tools::run(&args, &environment),
+        Command::Tools(args) => block_on(tools::run(args, environment)),
         Command::Tool(args) => block_on(tool::run(args, environment)),
         Command::Run(args) => block_on(run::run(args, environment)),
         Command::Explain(args) => explain::run(&args, &environment),

@@ -4,6 +4,7 @@ use std::{
     fs::File,
     io::{BufRead, BufReader, IsTerminal},
     path::PathBuf,
+    pin::Pin,
     time::Duration,
 };
 
@@ -17,7 +18,7 @@ use crate::{
     interrupt,
     lines::{Line, next_line},
     live::Screen,
-    session,
+    session, show,
 };
 
 /// Longest line; calls over their own limit but under this get a proper result.
@@ -51,7 +52,9 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
     let Some(mut session) = interrupt::unless(&mut interrupt, opening).await.transpose()? else {
         return Ok(Exit::Interrupted);
     };
+    session.servers.start();
     let turn = session.toolbox.turn();
+    let mut next: Option<Next> = None;
     let mut screen = Screen::new(human, Terminal::stage(terminal.as_ref()));
     let mut tick = tokio::time::interval(Duration::from_millis(100));
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -65,7 +68,7 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
         tokio::select! {
             biased;
             Ok(()) = interrupt.changed() => {
-                (interrupted, reading) = (true, false);
+                (interrupted, reading, next) = (true, false, None);
                 turn.interrupt();
                 turn.close();
             }
@@ -73,12 +76,17 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
                 Some(event) => screen.event(&event)?,
                 None => break,
             },
-            line = lines.recv(), if reading && turn.outstanding() < WINDOW => match line {
+            call = ready(&mut next), if next.is_some() => {
+                next = None;
+                turn.renew_tools();
+                session.refresh();
+                tell_changes(&session, &mut screen)?;
+                submit(&turn, call);
+            }
+            line = lines.recv(), if reading && next.is_none() && turn.outstanding() < WINDOW => match line {
                 Some(Ok(line)) => {
                     number += 1;
-                    session.refresh();
-                    tell_changes(&session, &mut screen)?;
-                    submit(&turn, number, line);
+                    next = read_call(number, line).map(|call| await_tool(call, &session));
                 }
                 // What was read so far still gets its results.
                 Some(Err(error)) => broken = Some(error),
@@ -152,26 +160,56 @@ fn open(file: &PathBuf) -> anyhow::Result<mpsc::Receiver<std::io::Result<Line>>>
     Ok(receiver)
 }
 
+/// A call, or the id and the trouble of what was meant to be one.
+type Read = Result<CallRequest, (String, String)>;
+/// A call whose tool may still have to be connected.
+type Next = Pin<Box<dyn Future<Output = Read> + Send>>;
+
+async fn ready(next: &mut Option<Next>) -> Read {
+    match next {
+        Some(next) => next.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for the server that the tool comes from, if it comes from one. Calls stay in order meanwhile.
+fn await_tool(call: Read, session: &session::Session) -> Next {
+    let servers = session.servers.clone();
+    Box::pin(async move {
+        if let Ok(call) = &call
+            && let Some(why) = servers.ready_for(&call.name).await
+        {
+            show::warn(&why);
+        }
+        call
+    })
+}
+
+fn submit(turn: &Turn, call: Read) {
+    match call {
+        Ok(call) => turn.submit(call),
+        Err((id, why)) => turn.submit_broken(&id, why),
+    }
+}
+
 /// Every line but a blank one gets its result, also one that is no call.
-fn submit(turn: &Turn, number: usize, line: Line) {
+fn read_call(number: usize, line: Line) -> Option<Read> {
     let id = format!("line-{number}");
+    let broken = |why: String| Some(Err((format!("line-{number}"), why)));
     let text = match line {
-        Line::Text(text) if text.trim().is_empty() => return,
+        Line::Text(text) if text.trim().is_empty() => return None,
         // Some editors put a byte order mark at the start of a file.
         Line::Text(text) => text.trim_start_matches('\u{feff}').to_owned(),
         Line::TooLong => {
             let why =
                 format!("line {number} is longer than {} MiB: split the call", LONGEST_LINE / (1024 * 1024));
-            return turn.submit_broken(&id, why);
+            return broken(why);
         }
-        Line::NotText => return turn.submit_broken(&id, format!("line {number} is not UTF-8 text")),
+        Line::NotText => return broken(format!("line {number} is not UTF-8 text")),
     };
     let call =
         serde_json::from_str(&text).map_err(|error| format!("line {number} is not JSON: {error}")).and_then(
             |value| CallRequest::from_json(value, &id).map_err(|error| format!("line {number}: {error}")),
         );
-    match call {
-        Ok(call) => turn.submit(call),
-        Err(why) => turn.submit_broken(&id, why),
-    }
+    Some(call.map_err(|why| (id, why)))
 }

@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::Context;
+use gripper_mcp::client::{self, Phase, Servers};
 use gripper_process::limits::Limits;
 use gripper_runtime::{
     Event, Observer, Recorder, Registry, Toolbox, ToolboxBuilder,
@@ -20,7 +21,7 @@ use gripper_runtime::{
         Files,
         history::{self, History, HistoryLimits},
     },
-    hooks::{HookRunner, LiveHooks, Surroundings},
+    hooks::{CallTool, HookRunner, LiveHooks, Surroundings},
     permissions::{Rule, RuleList, Scope},
     results::{ResultsStore, StoreLimits},
     settings::{self, Kind, Node, Sources},
@@ -39,6 +40,7 @@ pub(crate) struct Session {
     hooks: Arc<LiveHooks>,
     todos: TodoList,
     pub(crate) tasks: Tasks,
+    pub(crate) servers: Arc<Servers>,
 }
 
 /// Counts hooks that failed.
@@ -59,7 +61,10 @@ impl Session {
         if self.basis.refresh(&self.toolbox) {
             let (entries, diagnostics) = self.basis.hooks();
             diagnostics.iter().for_each(|found| show::warn(&found.to_string()));
-            self.hooks.replace(HookRunner::new(entries, surroundings(self.basis.environment())));
+            let around = surroundings(self.basis.environment(), Some(self.servers.clone()));
+            self.hooks.replace(HookRunner::new(entries, around));
+            self.servers.replace(self.basis.servers());
+            self.servers.start();
             self.toolbox.settings_changed();
         }
     }
@@ -73,6 +78,7 @@ impl Session {
     /// out, and what went wrong is said.
     pub(crate) async fn finish(&self) {
         self.toolbox.end().await.iter().for_each(show::hook);
+        self.servers.close().await;
         let failures = self.failures.0.load(Ordering::Relaxed);
         if failures > 0 {
             let count = show::count(failures, "time");
@@ -107,20 +113,43 @@ impl SaveRule for Saver {
 }
 
 /// What hooks are run with.
-pub(crate) fn surroundings(environment: &Environment) -> Surroundings {
+pub(crate) fn surroundings(environment: &Environment, tools: Option<Arc<dyn CallTool>>) -> Surroundings {
     let log = environment.config_dir.as_ref().map(|config| config.join("audit/audit.jsonl"));
     let transcript = log.map(|log| log.to_string_lossy().into_owned()).unwrap_or_default();
-    Surroundings { env: inherited(), transcript }
+    Surroundings { env: inherited(), transcript, tools }
 }
 
 /// All built-in tools, to be looked at.
 pub(crate) fn registry() -> anyhow::Result<Registry> {
-    registry_of(&Services::default(), &|_| true)
+    registry_of(&Services::default(), &|_| true, None)
 }
 
-/// The same for a place: which of them work follows from its settings.
-pub(crate) fn registry_here(environment: &Environment, basis: &Basis) -> anyhow::Result<Registry> {
-    registry_of(&services(environment, basis), &|_| true)
+/// All tools, to be looked at: also those of servers that are quick to say what they have. Gives the names of
+/// the servers that are still to come too.
+pub(crate) async fn whole_registry(
+    environment: &Environment,
+    basis: &mut Basis,
+    patience: Duration,
+) -> anyhow::Result<(Registry, Vec<String>)> {
+    let (services, servers) = (services(environment, basis), servers(environment, basis));
+    if servers.all().is_empty() {
+        return Ok((registry_of(&services, &|_| true, None)?, Vec::new()));
+    }
+    let mut registry = registry_of(&services, &|_| true, Some(&servers))?;
+    servers.settle(patience).await;
+    for tool in servers.tools() {
+        registry.register(tool).unwrap_or_else(|error| show::warn(&error.to_string()));
+    }
+    for server in servers.all() {
+        let name = &server.config.name;
+        if let Phase::Failed(why) = server.phase() {
+            show::warn(&format!("the server {name} is not connected: {why}"));
+        }
+        server.complaints().iter().for_each(|what| show::warn(&format!("the server {name}: {what}")));
+    }
+    let connecting = servers.connecting();
+    servers.close().await;
+    Ok((registry, connecting))
 }
 
 /// What the tools of a session share.
@@ -131,9 +160,14 @@ fn services(environment: &Environment, basis: &Basis) -> Services {
 }
 
 /// The built-in tools that are wanted.
-fn registry_of(services: &Services, wanted: Wanted<'_>) -> anyhow::Result<Registry> {
+fn registry_of(
+    services: &Services,
+    wanted: Wanted<'_>,
+    servers: Option<&Arc<Servers>>,
+) -> anyhow::Result<Registry> {
     let mut registry = Registry::default();
-    for tool in gripper_tools::all(services) {
+    let about_servers = servers.map(gripper_mcp::tools).unwrap_or_default();
+    for tool in gripper_tools::all(services).into_iter().chain(about_servers) {
         if wanted(tool.spec()) {
             registry.register(tool).context("two built-in tools share a name")?;
         }
@@ -156,7 +190,7 @@ pub(crate) async fn open(
 /// Opens a session with some of the built-in tools.
 pub(crate) async fn open_with(
     environment: &Environment,
-    basis: Basis,
+    mut basis: Basis,
     wanted: Wanted<'_>,
     shape: impl FnOnce(ToolboxBuilder) -> ToolboxBuilder,
 ) -> anyhow::Result<Session> {
@@ -165,7 +199,8 @@ pub(crate) async fn open_with(
         limits.max_concurrency = limit;
     }
     let services = services(environment, &basis);
-    let registry = registry_of(&services, wanted)?;
+    let servers = servers(environment, &mut basis);
+    let registry = registry_of(&services, wanted, (!servers.all().is_empty()).then_some(&servers))?;
     let mut builder = Toolbox::builder(registry, basis.policy.clone()).settings(limits);
     builder = builder.saver(Arc::new(Saver(basis.sources()?)));
     if basis.flags.yes {
@@ -173,7 +208,8 @@ pub(crate) async fn open_with(
     }
     let (entries, diagnostics) = basis.hooks();
     diagnostics.iter().for_each(|found| show::warn(&found.to_string()));
-    let hooks = Arc::new(LiveHooks::new(HookRunner::new(entries, surroundings(environment))));
+    let hooks =
+        Arc::new(LiveHooks::new(HookRunner::new(entries, surroundings(environment, Some(servers.clone())))));
     builder = builder.hooks(hooks.clone());
     let failures = Arc::<HookFailures>::default();
     builder = builder.observer(failures.clone());
@@ -199,9 +235,16 @@ pub(crate) async fn open_with(
         builder = builder.observer(recorder.clone());
     }
     let toolbox = shape(builder).build();
+    servers.attach(&toolbox);
     toolbox.begin().await.iter().for_each(show::hook);
     let Services { todos, tasks, .. } = services;
-    Ok(Session { toolbox, recorder, failures, basis, hooks, todos, tasks })
+    Ok(Session { toolbox, recorder, failures, basis, hooks, todos, tasks, servers })
+}
+
+/// The configured servers, none of them connected yet.
+pub(crate) fn servers(environment: &Environment, basis: &mut Basis) -> Arc<Servers> {
+    let cwd = environment.cwd.clone().unwrap_or_else(|| "/".into());
+    Servers::new(basis.servers(), inherited(), cwd, client::Limits::default())
 }
 
 /// How commands are run, from the settings.

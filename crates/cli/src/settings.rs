@@ -57,7 +57,7 @@ enum Action {
     /// Print a JSON Schema
     Schema {
         /// Of which kind of file
-        #[arg(default_value = "settings", value_parser = ["settings", "permissions", "hooks"])]
+        #[arg(default_value = "settings", value_parser = Kind::ALL.map(Kind::name))]
         kind: String,
     },
 }

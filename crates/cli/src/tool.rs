@@ -1,8 +1,12 @@
 //! `gripper tool`: one call, through the same pipeline as every other.
 
-use std::io::{IsTerminal, Read, Write};
+use std::{
+    io::{IsTerminal, Read, Write},
+    time::Duration,
+};
 
-use gripper_runtime::{CallRequest, CallResult, Event, environment::Environment};
+use gripper_runtime::{CallRequest, CallResult, Event, Tool, environment::Environment};
+use gripper_tools::tool_search::ToolSearch;
 use serde_json::Value;
 
 use crate::{
@@ -11,6 +15,9 @@ use crate::{
     exit::{self, Exit, UsageError},
     interrupt, session, show,
 };
+
+/// How long a search among all tools waits for servers.
+const SEARCH_PATIENCE: Duration = Duration::from_secs(5);
 
 /// More than the runtime takes, so that it is the one to say no.
 const LONGEST_INPUT: u64 = 16 * 1024 * 1024;
@@ -43,6 +50,10 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
     let Some(session) = interrupt::unless(&mut interrupt, opening).await.transpose()? else {
         return Ok(Exit::Interrupted);
     };
+    let preparing = prepare(&session, &args.name);
+    if interrupt::unless(&mut interrupt, preparing).await.is_none() {
+        return Ok(Exit::Interrupted);
+    }
     let turn = session.toolbox.turn();
     turn.submit(CallRequest::new("c1", &args.name, input));
     turn.close();
@@ -63,6 +74,15 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
     let result = last.ok_or_else(|| anyhow::anyhow!("the call has no result"))?;
     print(&result, args.json)?;
     Ok(exit::of_result(&result))
+}
+
+/// Connects what the call needs: the server of its tool, or all if it is about to look among all tools.
+async fn prepare(session: &session::Session, name: &str) {
+    if name == ToolSearch::NAME {
+        session.servers.settle(SEARCH_PATIENCE).await;
+    } else if let Some(why) = session.servers.ready_for(name).await {
+        show::warn(&why);
+    }
 }
 
 /// Standard input, as far as any call could use it.

@@ -1,6 +1,6 @@
 //! `gripper tools`: which tools there are.
 
-use std::{collections::BTreeSet, io::Write};
+use std::{collections::BTreeSet, io::Write, time::Duration};
 
 use clap::ValueEnum;
 use gripper_runtime::{
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     basis::{Basis, PolicyFlags},
     exit::Exit,
-    session, show,
+    interrupt, session, show,
 };
 
 /// The window that `--tool-search auto` measures against when no model is configured.
@@ -30,6 +30,9 @@ pub(crate) struct Args {
     /// When tools are announced by name only: auto, auto:N, always or never
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     tool_search: Deferral,
+    /// How long servers are waited for
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
+    wait: f64,
     #[command(flatten)]
     policy: PolicyFlags,
 }
@@ -62,10 +65,24 @@ impl Agent {
     }
 }
 
-pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<Exit> {
-    let basis = Basis::read(&args.policy, environment)?;
-    let registry = session::registry_here(environment, &basis)?;
-    let pool = assemble_pool(&registry, &basis.policy, &args.viewer.viewer(), Vec::new());
+pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<Exit> {
+    let mut basis = Basis::read(&args.policy, &environment)?;
+    let patience = Duration::from_secs_f64(args.wait.clamp(0.0, 3_600.0));
+    let mut interrupt = interrupt::listen()?;
+    let looking = session::whole_registry(&environment, &mut basis, patience);
+    let Some(looked) = interrupt::unless(&mut interrupt, looking).await else {
+        return Ok(Exit::Interrupted);
+    };
+    let (registry, connecting) = looked?;
+    if !connecting.is_empty() {
+        let names = connecting.iter().take(10).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let more = connecting.len().checked_sub(10).filter(|more| *more > 0);
+        let more = more.map(|more| format!(" and {more} more")).unwrap_or_default();
+        show::warn(&format!(
+            "still connecting, their tools are missing here: {names}{more}; --wait waits longer"
+        ));
+    }
+    let pool = assemble_pool(&registry, &basis.policy, &args.viewer.viewer(), connecting);
     let announcement = pool.announce(args.tool_search, DEFAULT_WINDOW, &BTreeSet::new());
     let mut out = anstream::stdout().lock();
     if args.json {
@@ -80,7 +97,8 @@ pub(crate) fn run(args: &Args, environment: &Environment) -> anyhow::Result<Exit
     let width = pool.tools().iter().map(|tool| tool.spec().name.len()).max().unwrap_or(0);
     for tool in pool.tools() {
         let spec = tool.spec();
-        let first_line = spec.description.lines().next().unwrap_or_default();
+        // The words of a server may be anything.
+        let first_line = show::one_line(spec.description.lines().next().unwrap_or_default(), 300);
         let deferred = if announcement.names.contains(&spec.name.as_ref()) { " (deferred)" } else { "" };
         writeln!(
             out,

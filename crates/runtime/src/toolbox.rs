@@ -21,11 +21,11 @@ use crate::{
     hooks::{After, HookEvent, HookRun, HookSet, Hooks, Occasion, Scene, fields},
     pipeline::{self, CallRequest},
     place::Place,
-    registry::{Pool, Registry, Viewer, assemble_pool},
+    registry::{Pool, Registry, RegistryError, Viewer, assemble_pool},
     results::{ResultsStore, StoreLimits, Strategy},
     settings::Settings,
     sync::{Mutex, lock},
-    tool::{Agent, SessionEffect},
+    tool::{Agent, DynTool, SessionEffect},
 };
 
 /// Everything that the calls of a session share.
@@ -40,7 +40,9 @@ pub struct Toolbox {
     pub(crate) files: Arc<Files>,
     pub(crate) guard: Mutex<Guard>,
     observers: Vec<Arc<dyn Observer>>,
-    pool: Arc<Pool>,
+    registry: Registry,
+    viewer: Viewer,
+    pool: Mutex<Arc<Pool>>,
     policy: watch::Sender<Arc<Policy>>,
     grants: Mutex<Grants>,
     state: Mutex<SessionState>,
@@ -102,7 +104,7 @@ impl Toolbox {
     /// What a call would touch as things are now, for whoever schedules calls of several turns. One
     /// that will only fail touches nothing.
     pub fn footprint(&self, request: &CallRequest) -> Footprint {
-        let admitted = pipeline::admit(self, &self.pool, request.clone());
+        let admitted = pipeline::admit(self, &self.pool(), request.clone());
         admitted.map(|admitted| admitted.access.footprint().clone()).unwrap_or_default()
     }
 
@@ -113,7 +115,26 @@ impl Toolbox {
 
     /// The tools as advertised now.
     pub fn pool(&self) -> Arc<Pool> {
-        self.pool.clone()
+        lock(&self.pool).clone()
+    }
+
+    /// Puts the tools of servers as they are now beside the built-in ones, as a new snapshot; turns that have
+    /// begun keep theirs. `connecting` are the servers whose tools are still to come. Gives what was refused.
+    pub fn set_foreign_tools(
+        &self,
+        tools: impl IntoIterator<Item = Arc<dyn DynTool>>,
+        connecting: Vec<String>,
+    ) -> Vec<RegistryError> {
+        let mut registry = self.registry.clone();
+        let refused = tools.into_iter().filter_map(|tool| registry.register(tool).err()).collect();
+        let pool = assemble_pool(&registry, &self.policy(), &self.viewer, connecting);
+        *lock(&self.pool) = Arc::new(pool);
+        refused
+    }
+
+    /// Whoever answers asks in this session.
+    pub fn approver(&self) -> &Arc<dyn Approver> {
+        &self.approver
     }
 
     /// The policy in force now.
@@ -380,7 +401,9 @@ impl ToolboxBuilder {
     pub fn build(self) -> Arc<Toolbox> {
         let cwd = self.policy.directories.first().cloned().unwrap_or_else(|| PathBuf::from("/"));
         Arc::new(Toolbox {
-            pool: Arc::new(assemble_pool(&self.registry, &self.policy, &self.viewer, Vec::new())),
+            pool: Mutex::new(Arc::new(assemble_pool(&self.registry, &self.policy, &self.viewer, Vec::new()))),
+            registry: self.registry,
+            viewer: self.viewer,
             session: self.session,
             agent: self.agent,
             guard: Mutex::new(Guard::new(self.settings.guard)),

@@ -33,7 +33,7 @@ use gripper_runtime::{
 pub use approver::{RecordingApprover, Seen};
 pub use binary::{Binary, Ran};
 pub use probe::{Probe, World, text};
-pub use workspace::{Workspace, registry_sources};
+pub use workspace::{Workspace, mcp_peer, registry_sources};
 
 /// A toolbox of these tools, being prepared, for a project at `/project`.
 pub fn toolbox_of(tools: impl IntoIterator<Item = Arc<dyn DynTool>>) -> ToolboxBuilder {

@@ -67,3 +67,8 @@ pub fn registry_sources() -> PathBuf {
     let sources = sources.flatten().map(|entry| entry.path());
     sources.max_by_key(|path| fs::read_dir(path).map_or(0, Iterator::count)).expect("a registry")
 }
+
+/// A program for python3 that is a server of tools, honest or not as its arguments say.
+pub fn mcp_peer() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/mcp_peer.py")
+}

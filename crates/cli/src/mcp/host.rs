@@ -8,7 +8,10 @@ use std::{
 };
 
 use futures::{FutureExt, future::BoxFuture};
-use gripper_mcp::server::{Document, Host, Opening, Session as ClientSession};
+use gripper_mcp::{
+    client::Servers,
+    server::{Document, Host, Opening, Session as ClientSession},
+};
 use gripper_runtime::{
     Toolbox,
     approve::{Checks, Coordinator},
@@ -96,8 +99,11 @@ impl Front {
             false => builder.approver(Arc::new(person)),
         });
         let session = session.await?;
+        // Their tools come into the pool as they answer; nobody waits for the slow ones.
+        session.servers.start();
+        let (toolbox, servers) = (session.toolbox.clone(), session.servers.clone());
         let folder = environment.config_dir;
-        Ok(Arc::new(Served { toolbox: session.toolbox.clone(), session: Mutex::new(session), folder }))
+        Ok(Arc::new(Served { toolbox, servers, session: Mutex::new(session), folder }))
     }
 }
 
@@ -115,6 +121,7 @@ impl Host for Front {
 /// One client's session.
 struct Served {
     toolbox: Arc<Toolbox>,
+    servers: Arc<Servers>,
     session: Mutex<Session>,
     folder: Option<PathBuf>,
 }
@@ -202,9 +209,9 @@ impl ClientSession for Served {
     }
 
     fn end(&self) -> BoxFuture<'_, ()> {
-        let toolbox = self.toolbox.clone();
         async move {
-            toolbox.end().await;
+            self.toolbox.end().await;
+            self.servers.close().await;
         }
         .boxed()
     }

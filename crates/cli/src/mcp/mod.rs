@@ -2,6 +2,7 @@
 
 mod host;
 mod install;
+mod servers;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
@@ -30,6 +31,8 @@ pub(crate) struct Args {
 enum Action {
     /// Print, or write, what makes a client use Gripper
     Install(install::Args),
+    #[command(flatten)]
+    Servers(servers::Action),
 }
 
 #[derive(clap::Args)]
@@ -62,6 +65,7 @@ struct Serve {
 pub(crate) fn run(args: Args, environment: Environment) -> anyhow::Result<Exit> {
     match args.action {
         Some(Action::Install(args)) => install::run(&args, &environment),
+        Some(Action::Servers(action)) => block_on(servers::run(action, environment)),
         None => block_on(serve(args.serve, environment)),
     }
 }

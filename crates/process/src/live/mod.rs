@@ -25,7 +25,7 @@ use crate::{
     Spec, StartError, Status,
     confine::{Bars, Confined},
     output::{Output, Shown, Source},
-    tree::{Pipes, Root, Tree},
+    tree::{self, Pipes, Root, Tree},
 };
 
 /// Descendants that hold the pipes open may finish their last line before they are ended.
@@ -127,6 +127,15 @@ impl Live {
             done.send_replace(Some((status, begin.elapsed())));
         });
         Arc::new(Self { root, output, begin, ended, ask, task: task.abort_handle(), bars, limits_hit })
+    }
+
+    /// Ends several at once, without a wait for their manners. Blocks for some milliseconds.
+    pub fn end_together(all: &[Arc<Self>]) {
+        let running = all.iter().filter(|live| live.status().is_none());
+        let roots: Vec<Arc<Root>> = running.map(|live| live.root.clone()).collect();
+        if !roots.is_empty() {
+            tree::end_together(&roots);
+        }
     }
 
     /// What it printed so far.

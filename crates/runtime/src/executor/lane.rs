@@ -32,8 +32,8 @@ impl Lane {
         &self.0.core.toolbox
     }
 
-    pub(crate) fn pool(&self) -> &Arc<Pool> {
-        &self.0.core.pool
+    pub(crate) fn pool(&self) -> Arc<Pool> {
+        self.0.core.pool()
     }
 
     pub(crate) fn turn_id(&self) -> &Arc<str> {

@@ -4,6 +4,7 @@
 //! [`board`] is the pure middle: who may start, who must stop, whose result comes next. [`turn`]
 //! is the rim: tasks, time, events.
 
+mod batch;
 mod board;
 mod lane;
 mod seal;

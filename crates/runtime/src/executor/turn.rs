@@ -11,11 +11,12 @@ use futures::{
     FutureExt,
     future::{AbortHandle, AbortRegistration, Abortable, Aborted},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::{sync::Notify, time::Instant};
 
 use super::{
     Lane,
+    batch::{Batch, BatchState},
     board::Board,
     lane::Way,
     slot::{Entry, Settled, Stop},
@@ -48,7 +49,7 @@ pub struct Turn {
 
 pub(super) struct Core {
     pub(super) toolbox: Arc<Toolbox>,
-    pub(super) pool: Arc<Pool>,
+    pool: Mutex<Arc<Pool>>,
     pub(super) id: Arc<str>,
     pub(super) call_ended: Notify,
     news: Notify,
@@ -71,22 +72,6 @@ pub(super) struct State {
     batch: Batch,
 }
 
-/// The event at the end of a turn.
-#[derive(Default)]
-struct Batch {
-    /// What hooks will be told; nothing is collected if none listens.
-    calls: Vec<Value>,
-    state: BatchState,
-}
-
-#[derive(Default, PartialEq)]
-enum BatchState {
-    #[default]
-    Open,
-    Fired,
-    Done,
-}
-
 impl Turn {
     pub(crate) fn new(toolbox: Arc<Toolbox>) -> Self {
         let settings = &toolbox.settings;
@@ -104,7 +89,7 @@ impl Turn {
             batch: Batch::default(),
         };
         let core = Core {
-            pool: toolbox.pool(),
+            pool: Mutex::new(toolbox.pool()),
             toolbox,
             id: uuid::Uuid::now_v7().to_string().into(),
             call_ended: Notify::new(),
@@ -119,14 +104,21 @@ impl Turn {
         &self.core.id
     }
 
+    /// Lets calls that are submitted from now on use the tools as they are now. For hosts that read calls
+    /// which no model was ever sent tools for; a model's calls run against what it was sent.
+    pub fn renew_tools(&self) {
+        *lock(&self.core.pool) = self.core.toolbox.pool();
+    }
+
     /// Takes a call in. It starts at once if it may.
     pub fn submit(&self, request: CallRequest) {
         let core = &self.core;
         let (call_id, tool) = (request.id.clone(), request.name.clone());
         // An alias is the same call.
-        let name = core.pool.get(&tool).map_or(&*tool, |found| found.spec().name.as_ref());
+        let pool = core.pool();
+        let name = pool.get(&tool).map_or(&*tool, |found| found.spec().name.as_ref());
         let key = Key::of(name, &request.input);
-        let admit = AssertUnwindSafe(|| pipeline::admit(&core.toolbox, &core.pool, request));
+        let admit = AssertUnwindSafe(|| pipeline::admit(&core.toolbox, &pool, request));
         let admitted = std::panic::catch_unwind(admit)
             .unwrap_or_else(|panic| Err(pipeline::panicked(&tool, panic.as_ref())));
         self.take_in(call_id, tool, key, admitted);
@@ -222,6 +214,11 @@ impl Drop for Turn {
 }
 
 impl Core {
+    /// The tools that calls are taken in with.
+    pub(super) fn pool(&self) -> Arc<Pool> {
+        lock(&self.pool).clone()
+    }
+
     fn entry(&self, board: &Board<Job>, call_id: Arc<str>, tool: Arc<str>, key: Key, job: &Job) -> Entry {
         let Ok(admitted) = job else {
             // A call that only fails does nothing; but what the model meant by it is not known,

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use gripper_permissions::{Diagnostic, Rule, Scope, Source};
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::HookEvent;
 
@@ -89,6 +89,15 @@ pub enum Action {
         /// The variables that headers may name.
         allowed: Vec<String>,
     },
+    /// Calls a tool of a configured server.
+    McpTool {
+        /// The server.
+        server: String,
+        /// The tool, by the name that the server gives it.
+        tool: String,
+        /// What it is given, in which `${part.name}` stands for parts of the event; the event without it.
+        input: Option<Map<String, Value>>,
+    },
     /// Something that cannot be done here, by its type.
     Other(String),
 }
@@ -112,6 +121,7 @@ impl Action {
                 std::iter::once(command).chain(args).map(String::as_str).collect::<Vec<_>>().join(" ")
             }
             Action::Http { url, .. } => url.clone(),
+            Action::McpTool { server, tool, .. } => format!("{tool} of the server {server}"),
             Action::Other(kind) => kind.clone(),
         }
     }
@@ -186,6 +196,9 @@ struct Raw {
     r#async: Option<bool>,
     parallel: Option<bool>,
     url: Option<String>,
+    server: Option<String>,
+    tool: Option<String>,
+    input: Option<Map<String, Value>>,
     headers: Option<BTreeMap<String, String>>,
     allowed_env_vars: Option<Vec<String>>,
     r#if: Option<String>,
@@ -315,6 +328,11 @@ fn fill(entry: &mut Entry, raw: Raw) -> Result<(), String> {
             headers: raw.headers.unwrap_or_default(),
             allowed: raw.allowed_env_vars.unwrap_or_default(),
         },
+        "mcp_tool" => Action::McpTool {
+            server: raw.server.unwrap_or_default(),
+            tool: raw.tool.unwrap_or_default(),
+            input: raw.input,
+        },
         kind => Action::Other(kind.to_owned()),
     };
     match &entry.action {
@@ -322,13 +340,16 @@ fn fill(entry: &mut Entry, raw: Raw) -> Result<(), String> {
             return Err("a command hook needs a \"command\"".to_owned());
         }
         Action::Http { url, headers, allowed } => super::http::check(url, headers, allowed)?,
-        Action::Other(kind) if ["mcp_tool", "prompt", "agent"].contains(&kind.as_str()) => {
+        Action::McpTool { server, tool, .. } if server.is_empty() || tool.is_empty() => {
+            return Err("an mcp_tool hook needs a \"server\" and a \"tool\"".to_owned());
+        }
+        Action::Other(kind) if ["prompt", "agent"].contains(&kind.as_str()) => {
             return Err(format!("hooks of type {kind} are not available yet"));
         }
         Action::Other(kind) => {
-            return Err(format!("there is no hook type \"{kind}\": use command or http"));
+            return Err(format!("there is no hook type \"{kind}\": use command, http or mcp_tool"));
         }
-        Action::Command { .. } => {}
+        Action::Command { .. } | Action::McpTool { .. } => {}
     }
     if let Some(seconds) = raw.timeout {
         if !(seconds > 0.0 && seconds <= LONGEST) {

@@ -22,17 +22,30 @@ use super::{
     After, Before, BeforeCall, HookEvent, HookRun, Hooks, Occasion, Rewrite, Scene,
     config::{Action, Confine, Entry, OnFailure, Pace},
     contract::{self, Raw, Said, Verdict},
-    http,
+    http, tool_hook,
 };
 use crate::pipeline::CallResult;
 
 /// What a hook is run with.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Surroundings {
     /// The environment that commands inherit and headers may name.
     pub env: Vec<(OsString, OsString)>,
     /// Where the account of the session is; empty while there is none.
     pub transcript: String,
+    /// Who calls the tools of servers for hooks; without it such hooks fail.
+    pub tools: Option<Arc<dyn CallTool>>,
+}
+
+/// Calls tools of servers for hooks. What comes back is text as a command would have printed it.
+pub trait CallTool: Send + Sync {
+    /// Calls `tool`, by its server's name for it, and waits for the result.
+    fn call<'a>(
+        &'a self,
+        server: &'a str,
+        tool: &'a str,
+        input: Map<String, Value>,
+    ) -> BoxFuture<'a, Result<String, String>>;
 }
 
 /// The hooks of settings files.
@@ -181,7 +194,8 @@ impl Inner {
             }
             _ => None,
         };
-        Run { entry, env, cage, cwd: scene.place.cwd.clone(), stdin, over: self.over.clone() }
+        let (cwd, tools) = (scene.place.cwd.clone(), self.surroundings.tools.clone());
+        Run { entry, env, cage, cwd, stdin, tools, over: self.over.clone() }
     }
 
     /// Starts a hook that nobody waits for; it ends with the session at the latest.
@@ -294,12 +308,14 @@ struct Run {
     cage: Option<Profile>,
     cwd: PathBuf,
     stdin: String,
+    tools: Option<Arc<dyn CallTool>>,
     over: CancellationToken,
 }
 
 impl Run {
     async fn go(self) -> Result<Raw, String> {
-        let Self { entry, env, cage, cwd, stdin, over } = self;
+        let Self { entry, env, cage, cwd, stdin, tools, over } = self;
+        let stopped = || Err("it was stopped".to_owned());
         if let Some(trouble) = entry.trouble {
             return Err(trouble);
         }
@@ -310,8 +326,12 @@ impl Run {
             }
             Action::Http { url, headers, .. } => {
                 let post = http::post(&url, &headers, &env, stdin.into_bytes(), entry.limit);
-                let stopped = || Err("it was stopped".to_owned());
                 return over.run_until_cancelled(post).await.unwrap_or_else(stopped);
+            }
+            Action::McpTool { server, tool, input } => {
+                let tools = tools.ok_or("no servers are connected here")?;
+                let asked = tool_hook::ask(tools, &server, &tool, input, &stdin, entry.limit);
+                return over.run_until_cancelled(asked).await.unwrap_or_else(stopped);
             }
             Action::Other(kind) => return Err(format!("hooks of type {kind} cannot run")),
         };

@@ -377,7 +377,7 @@ fn call_of(
         agent: toolbox.agent.clone(),
         place,
         policy,
-        pool: lane.pool().clone(),
+        pool: lane.pool(),
         progress: ProgressSender::new(lane.reporter()),
         cancel: lane.cancel().clone(),
         files: toolbox.files.clone(),

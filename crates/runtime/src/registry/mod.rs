@@ -16,7 +16,7 @@ pub use pool::{Absence, Pool, assemble_pool};
 const LONGEST_NAME: usize = 128;
 
 /// Every tool known to this process.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub struct Registry {
     tools: BTreeMap<String, Arc<dyn DynTool>>,
     /// Alias to name.

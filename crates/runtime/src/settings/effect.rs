@@ -7,7 +7,7 @@ use gripper_permissions::{
 };
 use serde_json::Value;
 
-use super::{Layer, Loaded, Node, Settings, SiblingCancel, Sources, keys};
+use super::{Layer, Loaded, Node, Settings, SiblingCancel, Sources, Tree, keys};
 use crate::{Place, hooks::RewriteTrust, results::StoreLimits, settings::Kind};
 
 /// The lists of rules by key, older names included.
@@ -35,12 +35,16 @@ pub(super) fn build(
     let (trust, trouble) = sources.trust();
     found.extend(trouble);
     let trusted = trust.trusts(&sources.root);
+    let approved = approve_servers(&mut layers, trusted);
     if !trusted {
         found.extend(distrust(&mut layers, &sources.root));
     }
     // A restriction holds whichever scope asks for it, so it is looked for before scalars replace each other.
     let no_bypass = layers.iter().any(|layer| forbids_bypass(&layer.node));
     let hooks = hooks(sources, &layers);
+    let own = layers.iter().filter_map(|layer| layer.node.get("mcpServers").cloned());
+    // What a person approved of an untrusted folder is weaker than anything of their own.
+    let servers = approved.into_iter().chain(own).collect();
     let mut effective = Node::empty(Source::of(Scope::User));
     layers.into_iter().for_each(|layer| effective.overlay(layer.node));
     let mut policy = policy(sources, &effective, locked, &mut found);
@@ -61,10 +65,42 @@ pub(super) fn build(
         env: env.filter_map(|(name, value)| Some((name.clone(), value.text()?.to_owned()))).collect(),
         policy,
         hooks,
+        servers,
         locked,
         effective,
         diagnostics: found,
     }
+}
+
+/// Takes the servers of a project's `.mcp.json` that are switched off out of the layers. Gives those that the
+/// person's own settings approve by name although the folder is not trusted.
+fn approve_servers(layers: &mut [Layer], trusted: bool) -> Vec<Node> {
+    let named = |layers: &[Layer], key: &str, all: bool| -> Vec<String> {
+        let counts = |layer: &&Layer| all || !matches!(layer.scope, Scope::Project | Scope::Local);
+        layers.iter().filter(counts).flat_map(|layer| words(layer.node.get(key))).collect()
+    };
+    // A no counts wherever it stands, a yes only from outside the folder.
+    let disabled = named(layers, "disabledMcpjsonServers", true);
+    let enabled = named(layers, "enabledMcpjsonServers", false);
+    let own = layers.iter().filter(|layer| !matches!(layer.scope, Scope::Project | Scope::Local));
+    let every = own.filter_map(|layer| layer.node.get("enableAllProjectMcpServers")).next_back();
+    let every = every.is_some_and(|node| node.value() == true);
+    let mut approved = Vec::new();
+    for layer in layers.iter_mut().filter(|layer| layer.is_mcp_json()) {
+        let servers = layer.node.map_mut().and_then(|map| map.get_mut("mcpServers"));
+        let Some(map) = servers.and_then(Node::map_mut) else { continue };
+        map.retain(|name, _| !disabled.contains(name));
+        if !trusted && (every || map.keys().any(|name| enabled.contains(name))) {
+            let (yes, rest): (BTreeMap<_, _>, _) =
+                std::mem::take(map).into_iter().partition(|(name, _)| every || enabled.contains(name));
+            *map = rest;
+            approved.push(Node { source: layer.node.source.clone(), tree: Tree::Object(yes) });
+        }
+        if layer.node.get("mcpServers").is_some_and(|left| left.entries().next().is_none()) {
+            layer.node.map_mut().map(|map| map.remove("mcpServers"));
+        }
+    }
+    approved
 }
 
 /// Reduces the layers of a folder that nobody vouches for to its rules. Allow rules stay in the list, where

@@ -16,6 +16,8 @@ const FOLDERS: [&str; 2] = [".claude", ".gripper"];
 /// The files of such a folder that are shared, weakest first.
 const SHARED: [&str; 3] = ["hooks.json", "permissions.json", "settings.json"];
 const LOCAL: &str = "settings.local.json";
+/// The servers of a project, beside its folders.
+const SERVERS: &str = ".mcp.json";
 const MANAGED: &str = "managed-settings.json";
 const MANAGED_PARTS: &str = "managed-settings.d";
 /// What marks the folder of a project.
@@ -30,6 +32,16 @@ pub enum Given {
     Text(String),
 }
 
+impl Given {
+    /// A file, or an object as JSON.
+    pub fn read(given: &str, cwd: &Path) -> Self {
+        match given.trim_start().starts_with('{') {
+            true => Given::Text(given.to_owned()),
+            false => Given::File(cwd.join(given)),
+        }
+    }
+}
+
 /// Where the settings of one run are looked for.
 #[derive(Debug, Clone)]
 pub struct Sources {
@@ -41,6 +53,8 @@ pub struct Sources {
     pub home: Option<PathBuf>,
     /// What the command line adds.
     pub given: Option<Given>,
+    /// The servers that the command line adds.
+    pub servers: Vec<Given>,
     user: Vec<PathBuf>,
     managed: Vec<PathBuf>,
     trust: Option<PathBuf>,
@@ -58,15 +72,13 @@ impl Sources {
     /// The places that belong to a working directory. `given` is what `--settings` says: a file, or an object.
     pub fn discover(environment: &Environment, cwd: &Path, given: Option<&str>) -> Self {
         let home = environment.home.as_ref().map(|home| home.canonicalize().unwrap_or_else(|_| home.clone()));
-        let given = given.map(|given| match given.trim_start().starts_with('{') {
-            true => Given::Text(given.to_owned()),
-            false => Given::File(cwd.join(given)),
-        });
+        let given = given.map(|given| Given::read(given, cwd));
         Self {
             root: project_root(cwd, home.as_deref()),
             cwd: cwd.to_owned(),
             home,
             given,
+            servers: Vec::new(),
             // Links followed, as the working directory is: the two are compared.
             user: (environment.claude_dir.iter().chain(&environment.config_dir))
                 .map(|folder| folder.canonicalize().unwrap_or_else(|_| folder.clone()))
@@ -98,9 +110,17 @@ impl Sources {
                 names.iter().for_each(|name| add(scope, &folder, name));
             }
         }
+        let path = self.root.join(SERVERS);
+        found.push(Candidate { scope: Scope::Project, kind: Kind::Servers, path });
         if let Some(Given::File(path)) = &self.given {
             let kind = Kind::of_name(path.file_name().unwrap_or_default());
             found.push(Candidate { scope: Scope::CommandLine, kind, path: path.clone() });
+        }
+        for given in &self.servers {
+            if let Given::File(path) = given {
+                let (scope, kind) = (Scope::CommandLine, Kind::Servers);
+                found.push(Candidate { scope, kind, path: path.clone() });
+            }
         }
         let mut trouble = Vec::new();
         // The first folder is the machine's own, so it comes last: nothing may outrank it.
@@ -120,6 +140,16 @@ impl Sources {
             }
         }
         (found, trouble)
+    }
+
+    /// What the command line holds itself, with its kind.
+    pub(super) fn given_texts(&self) -> impl Iterator<Item = (Kind, &str)> {
+        let given = self.given.iter().map(|given| (Kind::Settings, given));
+        let servers = self.servers.iter().map(|given| (Kind::Servers, given));
+        given.chain(servers).filter_map(|(kind, given)| match given {
+            Given::Text(text) => Some((kind, text.as_str())),
+            Given::File(_) => None,
+        })
     }
 
     /// Whether `file` belongs to the machine's own managed policy, which no variable adds to.

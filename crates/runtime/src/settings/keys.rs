@@ -57,9 +57,13 @@ pub struct PartKeys {
     /// Searching the web.
     pub web_search: Option<Map<String, Value>>,
     /// Servers of further tools, by name.
-    pub mcp_servers: Option<Map<String, Value>>,
-    /// Servers of a project's .mcp.json that may be started.
+    pub mcp_servers: Option<BTreeMap<String, ServerKeys>>,
+    /// Servers of a project's .mcp.json that may be started although the project is not trusted.
     pub enabled_mcpjson_servers: Option<Vec<String>>,
+    /// Servers of a project's .mcp.json that are never started.
+    pub disabled_mcpjson_servers: Option<Vec<String>>,
+    /// Starts every server of a project's .mcp.json, also where the project is not trusted.
+    pub enable_all_project_mcp_servers: Option<bool>,
     /// When tools are announced by name only: auto, auto:N, always or never.
     pub tool_search: Option<String>,
 }
@@ -131,6 +135,35 @@ pub struct BashKeys {
 pub struct ReplKeys {
     /// Whether there is a tool for them.
     pub enabled: Option<bool>,
+}
+
+/// A server of further tools: a program, or an address. In command, args, env, url and headers `${NAME}` and
+/// `${NAME:-default}` stand for environment variables.
+#[derive(Debug, JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub struct ServerKeys {
+    /// stdio (a program; the default with command), http, or sse (the older form of http).
+    #[schemars(rename = "type", extend("enum" = ["stdio", "http", "sse", "streamable-http"]))]
+    pub kind: Option<String>,
+    /// For stdio: the program.
+    pub command: Option<String>,
+    /// For stdio: its arguments.
+    pub args: Option<Vec<String>>,
+    /// For stdio: variables beside the few that every server gets.
+    pub env: Option<BTreeMap<String, String>>,
+    /// For http and sse: the address.
+    pub url: Option<String>,
+    /// For http and sse: headers of every request.
+    pub headers: Option<BTreeMap<String, String>>,
+    /// How long a call may stay without a word: seconds, or milliseconds from 1000 on.
+    #[schemars(range(min = 0.0))]
+    pub timeout: Option<f64>,
+    /// Sends the schemas of its tools with every request.
+    pub always_load: Option<bool>,
+    /// Believes what it says about which of its tools only read. Not counted in a project's shared files.
+    pub trusted: Option<bool>,
+    /// Is not started.
+    pub disabled: Option<bool>,
 }
 
 /// What calls may do. A permissions.json holds just this.
@@ -238,6 +271,13 @@ pub struct HookEntry {
     pub confine: Option<String>,
     /// For http: where to send the event.
     pub url: Option<String>,
+    /// For mcp_tool: the server.
+    pub server: Option<String>,
+    /// For mcp_tool: its tool.
+    pub tool: Option<String>,
+    /// For mcp_tool: what the tool is given, with ${tool_input.name} for parts of the event; without it, the
+    /// whole event.
+    pub input: Option<Map<String, Value>>,
     /// Seconds it may take.
     #[schemars(range(min = 0.0))]
     pub timeout: Option<f64>,
@@ -288,8 +328,10 @@ pub struct SensitiveKeys {
 
 /// The schema of one kind of file.
 pub fn schema(kind: Kind) -> &'static InputSchema {
-    static SCHEMAS: LazyLock<[InputSchema; 3]> =
-        LazyLock::new(|| [made::<SettingsFile>(), made::<PermissionKeys>(), made::<HookKeys>()]);
+    static SCHEMAS: LazyLock<[InputSchema; 4]> = LazyLock::new(|| {
+        let servers = made::<BTreeMap<String, ServerKeys>>();
+        [made::<SettingsFile>(), made::<PermissionKeys>(), made::<HookKeys>(), servers]
+    });
     &SCHEMAS[kind as usize]
 }
 

@@ -19,7 +19,7 @@ mod write;
 use std::{
     collections::{BTreeMap, HashMap},
     ffi::OsStr,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use gripper_permissions::{Diagnostic, Policy, Scope, Source};
@@ -44,17 +44,20 @@ pub enum Kind {
     Permissions,
     /// What stands under `hooks`, alone.
     Hooks,
+    /// What stands under `mcpServers`, alone.
+    Servers,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 3] = [Kind::Settings, Kind::Permissions, Kind::Hooks];
+    pub const ALL: [Kind; 4] = [Kind::Settings, Kind::Permissions, Kind::Hooks, Kind::Servers];
 
     /// By the name of the file.
     pub fn of_name(name: &OsStr) -> Self {
         match name.to_str() {
             Some("permissions.json") => Kind::Permissions,
             Some("hooks.json") => Kind::Hooks,
+            Some(".mcp.json" | "mcp.json") => Kind::Servers,
             _ => Kind::Settings,
         }
     }
@@ -69,6 +72,7 @@ impl Kind {
             Kind::Settings => None,
             Kind::Permissions => Some("permissions"),
             Kind::Hooks => Some("hooks"),
+            Kind::Servers => Some("mcpServers"),
         }
     }
 }
@@ -85,6 +89,8 @@ pub struct Loaded {
     /// Hooks by event, one entry a file with the lines they stand in: managed ones first, then user,
     /// project, local, command line.
     pub hooks: Vec<(Node, Value)>,
+    /// Servers of further tools by name, one entry a file; the last that names a server counts.
+    pub servers: Vec<Node>,
     /// Environment variables for commands.
     pub env: BTreeMap<String, String>,
     /// Managed policy could not be read, so nothing weaker may allow anything.
@@ -110,6 +116,14 @@ struct Reader {
 struct Layer {
     scope: Scope,
     node: Node,
+}
+
+impl Layer {
+    /// Whether it is the list of servers that a project shares.
+    fn is_mcp_json(&self) -> bool {
+        let name = self.node.source.file.as_deref().and_then(Path::file_name);
+        self.scope == Scope::Project && name.is_some_and(|name| Kind::of_name(name) == Kind::Servers)
+    }
 }
 
 impl Reader {
@@ -140,9 +154,9 @@ impl Reader {
                 }
             }
         }
-        if let Some(Given::Text(text)) = &sources.given {
+        for (kind, text) in sources.given_texts() {
             let source = Source::command_line();
-            match read::tree(text, Kind::Settings, &source, &mut found) {
+            match read::tree(text, kind, &source, &mut found) {
                 Ok(node) => layers.push(Layer { scope: Scope::CommandLine, node }),
                 Err(broken) => found.push(complaint(source, &broken, false)),
             }

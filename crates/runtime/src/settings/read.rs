@@ -155,7 +155,7 @@ fn hint_at_slips(node: &Node, kind: Kind, found: &mut Vec<Diagnostic>) {
     let places: &[(&str, &str)] = match kind {
         Kind::Settings => &[("", ""), ("permissions", "/properties/permissions")],
         Kind::Permissions => &[("", "")],
-        Kind::Hooks => &[],
+        Kind::Hooks | Kind::Servers => &[],
     };
     for (key, place) in places {
         let part = if key.is_empty() { Some(node) } else { node.get(key) };

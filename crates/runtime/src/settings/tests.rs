@@ -331,7 +331,9 @@ fn shipped(schema: &Value) -> String {
         value.as_object().unwrap().iter().map(|(key, value)| format!("{key:?}: {value}")).collect::<Vec<_>>()
     };
     let mut outer = schema.clone();
-    let properties = outer.as_object_mut().unwrap().shift_remove("properties").unwrap();
+    let Some(properties) = outer.as_object_mut().unwrap().shift_remove("properties") else {
+        return format!("{{\n{}\n}}\n", text(&outer).join(",\n"));
+    };
     format!(
         "{{\n{},\n\"properties\": {{\n{}\n}}\n}}\n",
         text(&outer).join(",\n"),

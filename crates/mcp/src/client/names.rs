@@ -1,0 +1,67 @@
+//! What tools of servers are called here.
+//!
+//! A name is `mcp__server__tool` with everything but letters, digits, `_` and `-` replaced. Long names, and
+//! those that others have already, end in a hash of what they stand for, so that they stay the same whatever
+//! else is connected.
+
+use std::collections::HashSet;
+
+use sha2::{Digest, Sha256};
+
+/// Longest name that every model takes.
+const LONGEST: usize = 64;
+/// Longest part that stands for the server; what is left is enough for a tool and its hash.
+const LONGEST_SERVER: usize = 40;
+const HASH: usize = 8;
+
+/// The server's part of the names of its tools, different from those in `taken`.
+pub(super) fn of_server(name: &str, taken: &mut HashSet<String>) -> String {
+    unique(plain(name), LONGEST_SERVER, name, taken)
+}
+
+/// The name of a tool, different from those in `taken`.
+pub(super) fn of_tool(server: &str, tool: &str, taken: &mut HashSet<String>) -> String {
+    unique(format!("mcp__{server}__{}", plain(tool)), LONGEST, tool, taken)
+}
+
+fn plain(name: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    name.chars().map(|c| if fits(c) { c } else { '_' }).collect()
+}
+
+fn unique(wanted: String, longest: usize, original: &str, taken: &mut HashSet<String>) -> String {
+    let mut name = wanted.clone();
+    if name.len() > longest || taken.contains(&name) {
+        let hash: String =
+            Sha256::digest(original).iter().take(HASH / 2).map(|byte| format!("{byte:02x}")).collect();
+        let room = longest - HASH - 1;
+        name = format!("{}_{hash}", &wanted[..wanted.len().min(room)]);
+    }
+    // Twice the same original: whoever calls this refuses the second.
+    taken.insert(name.clone());
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{of_server, of_tool};
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_are_plain_short_and_different() {
+        let mut taken = HashSet::new();
+        let long = "x".repeat(300);
+        let names: Vec<String> =
+            ["do.thing", "do thing", "天気", "a__b", &long, &format!("{long}y"), "do-thing"]
+                .map(|tool| of_tool("srv", tool, &mut taken))
+                .into();
+        assert_eq!(names[0], "mcp__srv__do_thing");
+        assert!(names[1].starts_with("mcp__srv__do_thing_") && names[1].len() == 27, "{}", names[1]);
+        assert_eq!((names[2].as_str(), names[3].as_str()), ("mcp__srv____", "mcp__srv__a__b"));
+        assert!(names[4].len() == 64 && names[5].len() == 64 && names[4] != names[5]);
+        assert_eq!(names[6], "mcp__srv__do-thing");
+        let server = of_server(&long, &mut HashSet::new());
+        let name = of_tool(&server, &long, &mut HashSet::new());
+        assert!(name.len() == 64 && name.starts_with(&format!("mcp__{server}__")), "{name}");
+    }
+}
