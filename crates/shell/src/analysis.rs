@@ -220,6 +220,16 @@ impl Analysis {
         self.parts.iter().flat_map(|part| &part.effects)
     }
 
+    /// Whether it does no more than read what is named and ask others on the network, telling them nothing.
+    pub fn only_queries(&self) -> bool {
+        let queries =
+            |kind: &EffectKind| kind.is_read() || matches!(kind, EffectKind::Network { sends: false, .. });
+        self.unresolved.is_empty()
+            && self.confined.is_empty()
+            && self.risks().is_empty()
+            && self.effects().all(|effect| queries(&effect.kind))
+    }
+
     /// How far it only reads.
     pub fn verdict(&self) -> Verdict {
         if !self.unresolved.is_empty() || !self.parts.iter().all(Part::only_reads) {
