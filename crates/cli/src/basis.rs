@@ -30,7 +30,7 @@ pub(crate) struct PolicyFlags {
     deny: Vec<String>,
     /// Another directory that calls may work in (repeatable)
     #[arg(long, value_name = "DIR")]
-    add_dir: Vec<PathBuf>,
+    pub(crate) add_dir: Vec<PathBuf>,
     /// Further settings: a file, or an object as JSON
     #[arg(long, value_name = "FILE|JSON")]
     settings: Option<String>,

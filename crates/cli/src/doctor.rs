@@ -1,6 +1,6 @@
 //! `gripper doctor`: what works on this machine and what is missing.
 
-use gripper_process::{confine::probe, find_program};
+use gripper_process::{confine::probe, find_program, limits};
 use gripper_runtime::{
     environment::{Environment, inherited},
     permissions::Weight,
@@ -85,7 +85,12 @@ fn confinement() -> Vec<Finding> {
         };
         Finding { about: "confinement", name: layer.name.to_owned(), works, words }
     };
-    layers.map(finding).collect()
+    let groups = match limits::groups() {
+        Ok(base) => Ok(format!("limits hold for a whole command, below {}", base.display())),
+        Err(why) => Err(format!("{why}; limits hold for each process")),
+    };
+    let groups = gripper_process::confine::Layer { name: "cgroup v2", state: groups };
+    layers.chain([&groups]).map(finding).collect()
 }
 
 fn programs(about: &'static str, names: &[&str]) -> Vec<Finding> {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use gripper_runtime::{
-    Event,
+    Event, FinishedTask,
     files::{ChangedFile, FileChange},
 };
 use tokio::time::Instant;
@@ -138,6 +138,7 @@ impl Screen {
                     self.print(changed_file(file))?;
                 }
             }
+            Event::TaskFinished(task) => self.print(finished_task(task))?,
             Event::Decision { .. } | Event::Rewrite { .. } => {}
         }
         self.draw()
@@ -247,4 +248,13 @@ fn changed_file(file: &ChangedFile) -> String {
             format!("{NOTE}someone else changed {path}{NOTE:#}{diff}")
         }
     }
+}
+
+/// A background task that has ended, with how its output ends.
+fn finished_task(task: &FinishedTask) -> String {
+    let code = task.exit_code.map(|code| format!(", exit code {code}")).unwrap_or_default();
+    let what = show::one_line(task.description.as_ref().unwrap_or(&task.command), 60);
+    let last: String =
+        task.last_lines.lines().map(|line| format!("\n  {DIM}{}{DIM:#}", show::safe(line))).collect();
+    format!("{NOTE}{} {}{code}: {what}{NOTE:#}{last}", task.task_id, task.status)
 }

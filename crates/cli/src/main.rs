@@ -12,6 +12,7 @@ mod hooks;
 mod interrupt;
 mod lines;
 mod live;
+mod mcp;
 mod mcp_servers;
 mod rules;
 mod run;
@@ -19,6 +20,7 @@ mod sandbox;
 mod session;
 mod settings;
 mod show;
+mod tasks;
 mod tool;
 mod tools;
 mod trust;
@@ -32,7 +34,7 @@ use std::{
 };
 
 use clap::{Parser, Subcommand};
-use gripper_runtime::environment::{Environment, own_program};
+use gripper_runtime::environment::{BACKENDS_NAME, Environment, own_program};
 
 use exit::Exit;
 
@@ -64,13 +66,14 @@ enum Command {
     Trust(trust::Args),
     /// Take back what calls changed in this project
     Undo(undo::Args),
+    /// List the background tasks of running sessions, show the output of one, or stop it
+    Tasks(tasks::Args),
     /// Run a command that can write nothing and reach nobody
     Sandbox(sandbox::Args),
     /// Show what works on this machine and what is missing
     Doctor(doctor::Args),
-    /// Look at the servers whose tools are used here
-    #[command(subcommand)]
-    Mcp(mcp_servers::Action),
+    /// Serve the tools to any client of the Model Context Protocol
+    Mcp(mcp::Args),
     /// Look after the audit log
     Audit(audit::Args),
     /// Show a scripted turn on a temporary project
@@ -108,6 +111,9 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
     for complaint in &environment.complaints {
         show::warn(complaint);
     }
+    if let Some(backends) = &environment.backends {
+        gripper_process::confine::limit_to(backends.clone(), BACKENDS_NAME);
+    }
     match command {
         Command::Tools(args) => block_on(tools::run(args, environment)),
         Command::Tool(args) => block_on(tool::run(args, environment)),
@@ -118,9 +124,10 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Settings(args) => settings::run(&args, &environment),
         Command::Trust(args) => trust::run(&args, &environment),
         Command::Undo(args) => undo::run(&args, &environment),
+        Command::Tasks(args) => tasks::run(args, &environment),
         Command::Sandbox(args) => block_on(sandbox::run(args, environment)),
         Command::Doctor(args) => doctor::run(&args, &environment),
-        Command::Mcp(action) => block_on(mcp_servers::run(action, environment)),
+        Command::Mcp(args) => mcp::run(args, environment),
         Command::Audit(args) => audit::run(&args, &environment),
         Command::Demo(args) => block_on(demo::run(args, environment)),
         Command::Completions(args) => completions::run(&args),

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use gripper_runtime::{CallRequest, Turn, environment::Environment};
+use gripper_runtime::{CallRequest, Event, Turn, environment::Environment};
 use tokio::sync::mpsc;
 
 use crate::{
@@ -114,12 +114,10 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
     })
 }
 
-/// Shows what others have done to files that were read.
+/// Shows what others have done to files that were read, and which background tasks have ended.
 fn tell_changes(session: &session::Session, screen: &mut Screen) -> anyhow::Result<()> {
-    match session.toolbox.changed_files() {
-        Some(event) => screen.event(&event),
-        None => Ok(()),
-    }
+    let ended = session.tasks.finished().into_iter().map(Event::TaskFinished);
+    session.toolbox.changed_files().into_iter().chain(ended).try_for_each(|event| screen.event(&event))
 }
 
 /// Reads on a thread of its own, so that a slow pipe never holds up a running call.

@@ -1,6 +1,6 @@
 //! `gripper sandbox`: runs any command confined.
 
-use std::{ffi::OsString, io::Write, net::IpAddr, path::PathBuf};
+use std::{ffi::OsString, io::Write, path::PathBuf, sync::Arc};
 
 use anyhow::Context;
 use gripper_process::{
@@ -11,7 +11,7 @@ use gripper_process::{
 };
 use gripper_runtime::{
     environment::{Environment, inherited},
-    permissions::web::{Reach, reach},
+    permissions::web::is_public,
 };
 
 use crate::{
@@ -48,13 +48,16 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
     }
     let home = environment.home.as_deref();
     let open = args.net.iter().any(|host| host == "all");
-    let proxy = if open || args.net.is_empty() { None } else { Some(proxy(&args.net)?) };
     let profile = Profile {
         hidden: args.hide.iter().map(|path| cwd.join(path)).collect(),
-        network: match &proxy {
-            Some(proxy) => Network::Proxy(proxy.socket()),
-            None if open => Network::Full,
-            None => Network::None,
+        network: if open {
+            Network::Full
+        } else if args.net.is_empty() {
+            Network::None
+        } else {
+            let rules = Rules::naming(&args.net, &[], is_public);
+            let rules = rules.map_err(|bad| UsageError(format!("--net: {bad}")))?;
+            Network::Proxy(Arc::new(Proxy::start(rules).context("the proxy cannot be started")?))
         },
         ..Profile::writes(writable, home)
     };
@@ -94,28 +97,9 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
             show::warn(&format!("refused: {denial}"));
         }
     }
-    for refusal in proxy.iter().flat_map(Proxy::refused) {
-        show::warn(&format!("refused: {}:{}: {}", refusal.host, refusal.port, refusal.reason));
-    }
     Ok(match status {
         Status::Exited(code) => Exit::Child(u8::try_from(code).unwrap_or(1)),
         Status::Signalled(signal) => Exit::Child(128_u8.saturating_add(u8::try_from(signal).unwrap_or(1))),
         Status::TimedOut | Status::Cancelled => Exit::Interrupted,
     })
-}
-
-/// A proxy that leads to these hosts, and to private addresses only where they are named as such.
-fn proxy(hosts: &[String]) -> anyhow::Result<Proxy> {
-    let near = |host: &&String| {
-        let name = host.rsplit_once(':').map_or(host.as_str(), |(name, _)| name);
-        name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| !is_public(address))
-    };
-    let private: Vec<String> = hosts.iter().filter(near).cloned().collect();
-    let rules =
-        Rules::new(hosts, &[], &private, is_public).map_err(|bad| UsageError(format!("--net: {bad}")))?;
-    Proxy::start(rules).context("the proxy cannot be started")
-}
-
-fn is_public(address: IpAddr) -> bool {
-    reach(address) == Reach::Public
 }

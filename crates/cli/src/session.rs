@@ -10,7 +10,8 @@ use std::{
 };
 
 use anyhow::Context;
-use gripper_mcp::client::{Limits, Phase, Servers};
+use gripper_mcp::client::{self, Phase, Servers};
+use gripper_process::limits::Limits;
 use gripper_runtime::{
     Event, Observer, Recorder, Registry, Toolbox, ToolboxBuilder,
     approve::{Preapproved, SaveRule, SaveTo},
@@ -23,9 +24,10 @@ use gripper_runtime::{
     hooks::{CallTool, HookRunner, LiveHooks, Surroundings},
     permissions::{Rule, RuleList, Scope},
     results::{ResultsStore, StoreLimits},
-    settings::{self, Kind, Sources},
+    settings::{self, Kind, Node, Sources},
+    tool::ToolSpec,
 };
-use gripper_tools::{Services, bash};
+use gripper_tools::{Services, bash, tasks::Tasks, todo_write::TodoList};
 
 use crate::{basis::Basis, show, worker};
 
@@ -37,6 +39,8 @@ pub(crate) struct Session {
     basis: Basis,
     hooks: Arc<LiveHooks>,
     pub(crate) servers: Arc<Servers>,
+    todos: TodoList,
+    pub(crate) tasks: Tasks,
 }
 
 /// Counts hooks that failed.
@@ -63,6 +67,11 @@ impl Session {
             self.servers.start();
             self.toolbox.settings_changed();
         }
+    }
+
+    /// The to-do list.
+    pub(crate) fn todos(&self) -> &TodoList {
+        &self.todos
     }
 
     /// Ends the session: hooks hear of it, what is still on its way to the audit log is written
@@ -110,12 +119,12 @@ pub(crate) fn surroundings(environment: &Environment, tools: Option<Arc<dyn Call
     Surroundings { env: inherited(), transcript, tools }
 }
 
-/// The built-in tools, to be looked at.
+/// All built-in tools, to be looked at.
 pub(crate) fn registry() -> anyhow::Result<Registry> {
-    registry_of(Arc::default(), None)
+    registry_of(&Services::default(), None, &|_| true)
 }
 
-/// All tools, to be looked at: also those of servers that are quick to say what they have. Gives the names of
+/// All tools of a place, to be looked at, as its settings have them: also those of servers that are quick to say what they have. Gives the names of
 /// the servers that are still to come too.
 pub(crate) async fn whole_registry(
     environment: &Environment,
@@ -124,9 +133,9 @@ pub(crate) async fn whole_registry(
 ) -> anyhow::Result<(Registry, Vec<String>)> {
     let servers = servers(environment, basis);
     if servers.all().is_empty() {
-        return Ok((registry()?, Vec::new()));
+        return Ok((registry_of(&services(environment, basis), None, &|_| true)?, Vec::new()));
     }
-    let mut registry = registry_of(Arc::default(), Some(&servers))?;
+    let mut registry = registry_of(&services(environment, basis), Some(&servers), &|_| true)?;
     servers.settle(patience).await;
     for tool in servers.tools() {
         registry.register(tool).unwrap_or_else(|error| show::warn(&error.to_string()));
@@ -143,30 +152,55 @@ pub(crate) async fn whole_registry(
     Ok((registry, connecting))
 }
 
-/// The built-in tools, with how commands are run.
-fn registry_of(bash: Arc<bash::Settings>, servers: Option<&Arc<Servers>>) -> anyhow::Result<Registry> {
+/// What the tools of a session share.
+fn services(environment: &Environment, basis: &Basis) -> Services {
+    let repl = basis.loaded.effective.at("repl.enabled").is_some_and(|node| node.value() == true);
+    let bash = Arc::new(commands(environment, basis));
+    Services { worker: worker::command(), bash, repl, ..Services::default() }
+}
+
+/// The built-in tools that are wanted.
+fn registry_of(
+    services: &Services,
+    servers: Option<&Arc<Servers>>,
+    wanted: Wanted<'_>,
+) -> anyhow::Result<Registry> {
     let mut registry = Registry::default();
-    let services = Services { worker: worker::command(), bash, ..Services::default() };
     let about_servers = servers.map(gripper_mcp::tools).unwrap_or_default();
-    for tool in gripper_tools::all(&services).into_iter().chain(about_servers) {
-        registry.register(tool).context("two built-in tools share a name")?;
+    for tool in gripper_tools::all(services).into_iter().chain(about_servers) {
+        if wanted(tool.spec()) {
+            registry.register(tool).context("two built-in tools share a name")?;
+        }
     }
     Ok(registry)
 }
 
+/// Which tools a session has.
+pub(crate) type Wanted<'a> = &'a (dyn Fn(&ToolSpec) -> bool + Send + Sync);
+
 /// Opens a session with the built-in tools. `shape` may add to it, such as hooks.
 pub(crate) async fn open(
     environment: &Environment,
+    basis: Basis,
+    shape: impl FnOnce(ToolboxBuilder) -> ToolboxBuilder,
+) -> anyhow::Result<Session> {
+    open_with(environment, basis, &|_| true, shape).await
+}
+
+/// Opens a session with some of the built-in tools.
+pub(crate) async fn open_with(
+    environment: &Environment,
     mut basis: Basis,
+    wanted: Wanted<'_>,
     shape: impl FnOnce(ToolboxBuilder) -> ToolboxBuilder,
 ) -> anyhow::Result<Session> {
     let mut limits = basis.loaded.limits.clone();
     if let Some(limit) = environment.max_concurrency {
         limits.max_concurrency = limit;
     }
-    let commands = Arc::new(commands(environment, &basis));
+    let services = services(environment, &basis);
     let servers = servers(environment, &mut basis);
-    let registry = registry_of(commands, (!servers.all().is_empty()).then_some(&servers))?;
+    let registry = registry_of(&services, (!servers.all().is_empty()).then_some(&servers), wanted)?;
     let mut builder = Toolbox::builder(registry, basis.policy.clone()).settings(limits);
     builder = builder.saver(Arc::new(Saver(basis.sources()?)));
     if basis.flags.yes {
@@ -189,6 +223,8 @@ pub(crate) async fn open(
             let files =
                 files(config, builder.id(), basis.sources()?).watching(gripper_tools::text::shown_difference);
             builder = builder.results(store).files(files);
+            let folder = config.join("sessions").join(builder.id()).join("tasks");
+            services.tasks.publish(folder, basis.sources()?.root);
             match AuditLog::open(&config.join("audit"), builder.id(), audit::Limits::default()) {
                 Ok(log) => recorder = Some(Arc::new(Recorder::new(log))),
                 Err(error) => show::warn(&format!("nothing is audited: {error}")),
@@ -201,30 +237,48 @@ pub(crate) async fn open(
     let toolbox = shape(builder).build();
     servers.attach(&toolbox);
     toolbox.begin().await.iter().for_each(show::hook);
-    Ok(Session { toolbox, recorder, failures, basis, hooks, servers })
+    let Services { todos, tasks, .. } = services;
+    Ok(Session { toolbox, recorder, failures, basis, hooks, todos, tasks, servers })
 }
 
 /// The configured servers, none of them connected yet.
 pub(crate) fn servers(environment: &Environment, basis: &mut Basis) -> Arc<Servers> {
     let cwd = environment.cwd.clone().unwrap_or_else(|| "/".into());
-    Servers::new(basis.servers(), inherited(), cwd, Limits::default())
+    Servers::new(basis.servers(), inherited(), cwd, client::Limits::default())
 }
 
 /// How commands are run, from the settings.
 fn commands(environment: &Environment, basis: &Basis) -> bash::Settings {
-    let sandbox = |key: &str| {
-        basis.loaded.effective.at(&format!("sandbox.{key}")).and_then(|node| node.value().as_bool())
+    let at = |key: &str| basis.loaded.effective.at(key).map(Node::value);
+    let flag = |key: &str| at(key).and_then(|value| value.as_bool());
+    let hosts = |key: &str| {
+        let listed = basis.loaded.effective.at(&format!("sandbox.network.{key}")).map(Node::items);
+        listed.unwrap_or_default().iter().filter_map(Node::text).map(str::to_owned).collect()
     };
+    let number = |key: &str| at(key).and_then(|value| value.as_u64());
+    let limit = |key: &str| number(&format!("sandbox.limits.{key}"));
+    let time = |key: &str, usual| number(&format!("bash.{key}")).map_or(usual, Duration::from_millis);
+    let usual = bash::Settings::default();
     let mut env = inherited();
     env.retain(|(name, _)| name.to_str().is_none_or(|name| !basis.loaded.env.contains_key(name)));
     env.extend(basis.loaded.env.iter().map(|(name, value)| (name.into(), value.into())));
     bash::Settings {
         env,
         outputs: environment.config_dir.as_ref().map(|config| config.join("sessions")),
-        sandbox: sandbox("enabled") == Some(true),
-        fail_if_unavailable: sandbox("failIfUnavailable") == Some(true),
-        bare_forbidden: sandbox("allowUnsandboxedCommands") == Some(false),
-        ..bash::Settings::default()
+        keep_secrets: flag("bash.keepSecrets") == Some(true),
+        kill_on_time_out: flag("bash.killOnTimeout") == Some(true),
+        limits: (time("defaultTimeoutMs", usual.limits.0), time("maxTimeoutMs", usual.limits.1)),
+        sandbox: flag("sandbox.enabled") == Some(true),
+        fail_if_unavailable: flag("sandbox.failIfUnavailable") == Some(true),
+        bare_forbidden: flag("sandbox.allowUnsandboxedCommands") == Some(false),
+        allowed_hosts: hosts("allowedDomains"),
+        denied_hosts: hosts("deniedDomains"),
+        resources: Limits {
+            processes: limit("processes"),
+            memory: limit("memoryMb").map(|megabytes| megabytes << 20),
+            file_size: limit("fileSizeMb").map(|megabytes| megabytes << 20),
+            cpu_seconds: limit("cpuSeconds"),
+        },
     }
     .with_limits_of_env()
 }

@@ -29,6 +29,11 @@ pub(crate) fn warn(text: &str) {
     writeln!(anstream::stderr(), "{NOTE}warning:{NOTE:#} {}", safe(text)).ok();
 }
 
+/// Something worth knowing, on standard error.
+pub(crate) fn note(text: &str) {
+    writeln!(anstream::stderr(), "{}", safe(text)).ok();
+}
+
 /// What a person should know of a hook that ran: that it failed, and what it has to say.
 pub(crate) fn hook(run: &HookRun) {
     if run.failed {

@@ -33,13 +33,14 @@ fn version_and_help() {
     assert_eq!(run(&workspace, &["nonsense"]).code, 2);
 }
 
-const ALL: [&str; 15] = [
+const ALL: [&str; 16] = [
     "Bash",
     "BashOutput",
     "Edit",
     "Glob",
     "Grep",
     "KillShell",
+    "Monitor",
     "MultiEdit",
     "NotebookEdit",
     "Read",
@@ -77,7 +78,7 @@ fn agents_get_the_tools_meant_for_them() {
     };
     assert_eq!(
         names(&["tools", "--for", "background"]),
-        ["Bash", "BashOutput", "Glob", "Grep", "KillShell", "Read", "TaskOutput", "TodoWrite"]
+        ["Bash", "BashOutput", "Glob", "Grep", "KillShell", "Monitor", "Read", "TaskOutput", "TodoWrite"]
     );
     assert_eq!(
         names(&["tools", "--for", "explore"]),
@@ -87,6 +88,7 @@ fn agents_get_the_tools_meant_for_them() {
             "Glob",
             "Grep",
             "KillShell",
+            "Monitor",
             "Read",
             "Sleep",
             "TaskOutput",

@@ -99,9 +99,14 @@ impl<'a> Request<'a> {
         let text = input.get(&known.input).and_then(Value::as_str);
         let optional = matches!(tool, "Grep" | "Glob");
         let mut request = match (known.kind, text) {
-            (Kind::Plain, _) => {
-                Self { needs_person: known.person, read_only: known.session, ..Self::new(tool) }
-            }
+            // A tool whose rules are those of commands, where it runs one.
+            (Kind::Plain, Some(text)) if !known.input.is_empty() => Self::command(tool, text, policy, place),
+            (Kind::Plain, _) => Self {
+                needs_person: known.person,
+                read_only: known.session,
+                opaque: known.opaque,
+                ..Self::new(tool)
+            },
             (Kind::Command, text) => Self::command(tool, text?, policy, place),
             (kind @ (Kind::Read | Kind::Edit), text) => {
                 let text = if optional { text.unwrap_or(".") } else { text? };

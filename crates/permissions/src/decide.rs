@@ -258,6 +258,11 @@ impl Judge<'_, '_> {
             let reason = format!("it may be what the deny rule {} ({}) is about", rule.rule, rule.source);
             return Some(Decision::new(Behavior::Ask, By::Check(Check::PerhapsForbidden), reason));
         }
+        let forbids = |list| self.index.list(list).minds_commands() || self.index.list(list).minds_paths();
+        if request.opaque && [RuleList::Deny, RuleList::Ask].into_iter().any(forbids) {
+            let reason = "what it runs is not taken apart, and may be what a deny or ask rule is about";
+            return Some(Decision::new(Behavior::Ask, By::Check(Check::PerhapsForbidden), reason));
+        }
         if let Some(decision) = checks::deceptive(request, Behavior::Ask) {
             return Some(decision);
         }

@@ -110,6 +110,8 @@ pub struct Request<'a> {
     pub subjects: Vec<Subject>,
     /// Nothing outside the session would change.
     pub read_only: bool,
+    /// It runs code that nobody takes apart, so that no rule about commands or files can be held against it.
+    pub opaque: bool,
     /// The call is a conversation with the person and needs one.
     pub needs_person: bool,
     /// The call only changes files, so that `acceptEdits` may wave it through.
@@ -137,6 +139,7 @@ impl<'a> Request<'a> {
             input: None,
             subjects: Vec::new(),
             read_only: false,
+            opaque: false,
             needs_person: false,
             edits_files: false,
             opinion: Opinion::None,

@@ -44,6 +44,9 @@ pub struct KnownTool {
     /// It changes nothing outside the session.
     #[serde(default)]
     pub session: bool,
+    /// It runs code that nobody takes apart.
+    #[serde(default)]
+    pub opaque: bool,
 }
 
 static KNOWN: LazyLock<BTreeMap<String, KnownTool>> =

@@ -173,6 +173,11 @@ pub fn reach(address: IpAddr) -> Reach {
     }
 }
 
+/// Whether an address lies on the open internet.
+pub fn is_public(address: IpAddr) -> bool {
+    reach(address) == Reach::Public
+}
+
 fn reach_v4(address: Ipv4Addr) -> Reach {
     let [a, b, c, _] = address.octets();
     match (a, b, c) {

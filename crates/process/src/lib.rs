@@ -20,6 +20,7 @@ mod capture;
 pub mod confine;
 mod find;
 mod lease;
+pub mod limits;
 pub mod live;
 pub mod output;
 pub mod proxy;
@@ -64,6 +65,8 @@ pub struct Spec {
     pub grace: Duration,
     /// What it may do; without one, what we may.
     pub cage: Option<confine::Profile>,
+    /// How much it may use.
+    pub limits: limits::Limits,
 }
 
 impl Spec {
@@ -79,6 +82,7 @@ impl Spec {
             limit: Duration::from_secs(60),
             grace: Duration::from_millis(500),
             cage: None,
+            limits: limits::Limits::default(),
         }
     }
 
@@ -160,8 +164,14 @@ pub async fn run(spec: Spec, cancel: &CancellationToken) -> Result<Ended, StartE
     Ok(Ended { status, stdout, stderr, confined: live.confined() })
 }
 
-/// Starts a child. What is held has to stay until the tree has ended.
-fn start(spec: &Spec, input: Stdio) -> Result<(Option<Held>, Tree), StartError> {
+/// What has to stay until the tree of a child has ended.
+struct Kept {
+    cage: Option<Held>,
+    group: Option<limits::Group>,
+}
+
+/// Starts a child.
+fn start(spec: &Spec, input: Stdio) -> Result<(Kept, Tree), StartError> {
     let program = find_program(&spec.program, &spec.cwd, &spec.env)?;
     let name = || program.display().to_string();
     let unconfined = |why| StartError::Unconfined { program: name(), why };
@@ -182,11 +192,13 @@ fn start(spec: &Spec, input: Stdio) -> Result<(Option<Held>, Tree), StartError> 
     // SAFETY: setsid is one system call; it allocates nothing and takes no lock. A session of its
     // own keeps the child away from our terminal.
     unsafe { command.pre_exec(|| rustix::process::setsid().map(drop).map_err(io::Error::from)) };
+    let group = spec.limits.apply(&mut command);
+    let group = group.map_err(|why| StartError::System { program: name(), why })?;
     let mut held = cage.map(|cage| cage.enter(&mut command));
     let tree = Tree::start(command).map_err(|why| match held {
         Some(_) => unconfined(why.to_string()),
         None => StartError::System { program: name(), why },
     })?;
     held.as_mut().map_or(Ok(()), Held::started).map_err(unconfined)?;
-    Ok((held, tree))
+    Ok((Kept { cage: held, group }, tree))
 }

@@ -42,6 +42,7 @@ pub struct Access {
     paths: Vec<Located>,
     changes_outside: bool,
     command: Option<String>,
+    opaque: bool,
 }
 
 impl Access {
@@ -58,12 +59,18 @@ impl Access {
             paths: Vec::new(),
             changes_outside: false,
             command: None,
+            opaque: false,
         }
     }
 
     /// Runs a command line. What that touches is found out by taking it apart, which needs the policy.
     pub fn command(text: &str) -> Self {
         Self { command: Some(text.to_owned()), ..Self::unknown() }
+    }
+
+    /// Runs code that nobody takes apart. It is unknown, and more: it may be what any rule forbids.
+    pub fn code() -> Self {
+        Self { opaque: true, ..Self::unknown() }
     }
 
     /// What a call of `tool` would touch.
@@ -143,6 +150,11 @@ impl Access {
     /// The paths among them, as they were judged.
     pub(crate) fn paths(&self) -> &[Located] {
         &self.paths
+    }
+
+    /// Whether it runs code that nobody takes apart.
+    pub(crate) fn opaque(&self) -> bool {
+        self.opaque
     }
 
     /// Whether nothing outside the session would change.

@@ -2,12 +2,17 @@
 
 use std::{env, ffi::OsString, path::PathBuf};
 
+use gripper_process::confine::Backend;
+
 /// The concurrency limit, under the names people may already have set; the first one set counts.
 const CONCURRENCY_NAMES: [&str; 3] = [
     "GRIPPER_MAX_TOOL_CONCURRENCY",
     "COCODE_MAX_TOOL_USE_CONCURRENCY",
     "CLAUDE_CODE_MAX_TOOL_USE_CONCURRENCY",
 ];
+
+/// Which back ends of confinement may be used.
+pub const BACKENDS_NAME: &str = "GRIPPER_SANDBOX_BACKENDS";
 
 /// More at once only costs memory and open files.
 const CONCURRENCY_CEILING: usize = 256;
@@ -28,6 +33,10 @@ pub struct Environment {
     pub max_concurrency: Option<usize>,
     /// Bypass was forced although the process is root (`GRIPPER_FORCE_BYPASS=1`).
     pub force_bypass: bool,
+    /// The secret that clients of the HTTP server must carry (`GRIPPER_MCP_TOKEN`).
+    pub mcp_token: Option<String>,
+    /// The back ends of confinement that may be used, if `GRIPPER_SANDBOX_BACKENDS` names any or `none`.
+    pub backends: Option<Vec<Backend>>,
     /// The home directory, if it is set and absolute.
     pub home: Option<PathBuf>,
     /// The working directory of the process, links followed.
@@ -59,6 +68,18 @@ impl Environment {
                 }
             }
         });
+        let backends = set(BACKENDS_NAME).and_then(|value| {
+            let named = |name: &str| Backend::ALL.into_iter().find(|known| known.to_string() == name);
+            let names = value.split(',').map(str::trim).filter(|name| *name != "none");
+            let backends: Option<Vec<Backend>> = names.map(named).collect();
+            if backends.is_none() {
+                let known = Backend::ALL.map(|backend| backend.to_string()).join(", ");
+                complaints.push(format!(
+                    "{BACKENDS_NAME} is \"{value}\": expected names of {known}, or none, so it was ignored"
+                ));
+            }
+            backends
+        });
         // A relative one would scatter logs over whatever directory happens to be current.
         let folder = |name: &str| set(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
         let home = folder("HOME");
@@ -77,6 +98,8 @@ impl Environment {
             managed_dirs: managed_dirs.collect(),
             max_concurrency,
             force_bypass,
+            mcp_token: set("GRIPPER_MCP_TOKEN"),
+            backends,
             home,
             cwd: None,
             complaints,
@@ -95,9 +118,14 @@ pub fn own_program() -> Option<PathBuf> {
     if cfg!(target_os = "linux") { Some("/proc/self/exe".into()) } else { env::current_exe().ok() }
 }
 
+/// Where the program that runs lies, for others to start it.
+pub fn own_path() -> Option<PathBuf> {
+    env::current_exe().ok()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Environment;
+    use super::{BACKENDS_NAME, Backend, Environment};
 
     fn read(pairs: &[(&str, &str)]) -> Environment {
         Environment::from_lookup(|name| {
@@ -138,13 +166,19 @@ mod tests {
     }
 
     #[test]
+    fn back_ends_are_named_or_none_and_a_slip_switches_nothing_off() {
+        let backends = |value| read(&[(BACKENDS_NAME, value)]).backends;
+        assert_eq!(backends("landlock, bubblewrap"), Some(vec![Backend::Landlock, Backend::Bubblewrap]));
+        assert_eq!((backends("none"), backends("")), (Some(Vec::new()), None));
+        assert_eq!((backends("slip"), read(&[(BACKENDS_NAME, "slip")]).complaints.len()), (None, 1));
+    }
+
+    #[test]
     fn config_directory() {
-        assert_eq!(
-            read(&[("HOME", "/home/a")]).config_dir.unwrap(),
-            std::path::Path::new("/home/a/.gripper")
-        );
+        let usual = read(&[("HOME", "/home/a")]).config_dir;
+        assert_eq!(usual, Some("/home/a/.gripper".into()));
         let own = read(&[("HOME", "/home/a"), ("GRIPPER_CONFIG_DIR", "/c")]);
-        assert_eq!(own.config_dir.unwrap(), std::path::Path::new("/c"));
+        assert_eq!(own.config_dir, Some("/c".into()));
         assert_eq!(read(&[]).config_dir, None);
         assert_eq!(read(&[("HOME", "relative")]).config_dir, None);
     }

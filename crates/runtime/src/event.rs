@@ -84,6 +84,8 @@ pub enum Event {
         /// The files and what happened to them.
         files: Vec<ChangedFile>,
     },
+    /// A background task has ended, and nobody had asked.
+    TaskFinished(FinishedTask),
     /// Every call submitted so far has its result out.
     TurnEnd {
         /// How many calls there were.
@@ -101,6 +103,24 @@ impl Event {
             _ => None,
         }
     }
+}
+
+/// A background task that has ended, as it is announced.
+#[derive(Debug, Clone, Serialize)]
+pub struct FinishedTask {
+    /// The task.
+    pub task_id: String,
+    /// What was run.
+    pub command: String,
+    /// What for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// `completed`, `failed` or `killed`.
+    pub status: &'static str,
+    /// How it ended, unless a signal ended it.
+    pub exit_code: Option<i32>,
+    /// The end of its output.
+    pub last_lines: String,
 }
 
 /// Milliseconds with three decimals, as all machine forms give durations.

@@ -49,7 +49,7 @@ pub use access::{Access, Footprint, Resource, Use};
 /// The decision engine, for tools that have an opinion and hosts that make policies.
 pub use gripper_permissions as permissions;
 
-pub use event::{Event, Observer};
+pub use event::{Event, FinishedTask, Observer};
 pub use executor::Turn;
 pub use guard::GuardLimits;
 pub use once::{Claim, ResolveOnce};

@@ -12,13 +12,14 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use crate::{
-    access::Access,
+    access::{Access, Footprint},
     approve::{Approver, Grant, Grants, Headless, SaveRule},
     event::{Event, Observer},
     executor::Turn,
     files::Files,
     guard::Guard,
     hooks::{After, HookEvent, HookRun, HookSet, Hooks, Occasion, Scene, fields},
+    pipeline::{self, CallRequest},
     place::Place,
     registry::{Pool, Registry, RegistryError, Viewer, assemble_pool},
     results::{ResultsStore, StoreLimits, Strategy},
@@ -98,6 +99,13 @@ impl Toolbox {
     /// Begins a turn with the tools as they are now.
     pub fn turn(self: &Arc<Self>) -> Turn {
         Turn::new(self.clone())
+    }
+
+    /// What a call would touch as things are now, for whoever schedules calls of several turns. One
+    /// that will only fail touches nothing.
+    pub fn footprint(&self, request: &CallRequest) -> Footprint {
+        let admitted = pipeline::admit(self, &self.pool(), request.clone());
+        admitted.map(|admitted| admitted.access.footprint().clone()).unwrap_or_default()
     }
 
     /// The session's id.

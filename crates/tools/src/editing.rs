@@ -8,7 +8,7 @@ use std::{
 use gripper_runtime::{
     Access, Call, ErrorCode, Facts, Located, Place, ToolError,
     files::{Change, Files, OpenFailure, Snapshot, WriteFailure, ledger::Standing},
-    tool::{Background, Interrupt},
+    tool::{Background, Hints, Interrupt},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -29,6 +29,7 @@ pub(crate) const FACTS: Facts = Facts {
     interrupt: Interrupt::Block,
     background: Background::WhenGranted,
     edits_files: true,
+    hints: Hints::CHANGES,
     ..Facts::DEFAULT
 };
 

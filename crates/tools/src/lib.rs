@@ -12,9 +12,12 @@ mod editing;
 pub mod glob;
 pub mod grep;
 pub mod kill_shell;
+pub mod monitor;
 pub mod multi_edit;
 pub mod notebook_edit;
+pub mod power_shell;
 pub mod read;
+pub mod repl;
 pub mod sleep;
 pub mod task_output;
 pub mod tasks;
@@ -38,6 +41,8 @@ pub struct Services {
     pub bash: Arc<bash::Settings>,
     /// The session's background tasks.
     pub tasks: tasks::Tasks,
+    /// Interpreters may be run.
+    pub repl: bool,
     /// How Glob behaves.
     pub glob: glob::Settings,
     /// How foreign bytes are parsed; without it, pictures, PDF documents and notebooks are refused.
@@ -47,15 +52,19 @@ pub struct Services {
 /// Every built-in tool, in order of name.
 pub fn all(services: &Services) -> Vec<Arc<dyn DynTool>> {
     let tasks = || services.tasks.clone();
+    let bash = || bash::Bash::new(services.bash.clone(), tasks());
     vec![
-        erase(bash::Bash::new(services.bash.clone(), tasks())),
+        erase(bash()),
         erase(bash_output::BashOutput::new(tasks())),
         erase(edit::Edit),
         erase(glob::Glob::new(services.glob)),
         erase(grep::Grep::default()),
         erase(kill_shell::KillShell::new(tasks())),
+        erase(monitor::Monitor::new(bash(), tasks())),
         erase(multi_edit::MultiEdit),
         erase(notebook_edit::NotebookEdit),
+        erase(power_shell::PowerShell::new(bash(), services.bash.clone())),
+        erase(repl::Repl::new(services.bash.clone(), services.repl)),
         erase(read::Read::new(services.worker.clone())),
         erase(sleep::Sleep),
         erase(task_output::TaskOutput::new(tasks())),

@@ -15,10 +15,13 @@ use gripper_tools::{Services, all};
 /// `TodoWrite` lives in `todo_write`.
 fn folder_of(tool: &Arc<dyn DynTool>) -> PathBuf {
     let mut name = String::new();
+    let mut small = false;
     for character in tool.spec().name.chars() {
-        if character.is_uppercase() && !name.is_empty() {
+        // `REPL` is one word.
+        if character.is_uppercase() && small {
             name.push('_');
         }
+        small = character.is_lowercase();
         name.extend(character.to_lowercase());
     }
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src").join(name)

@@ -1,1 +1,229 @@
 //! The tools here, served to any client over stdio or HTTP.
+//!
+//! A [`Host`] opens sessions; everything else, the protocol in all its revisions, is here. Calls go
+//! the way of every call, one turn each; a question goes to the person behind the client.
+#![expect(deprecated, reason = "the newest revision drops log messages; clients of earlier ones show them")]
+
+mod call;
+mod client;
+mod gate;
+mod http;
+mod log;
+mod question;
+mod shown;
+
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use futures::future::BoxFuture;
+use gripper_runtime::{Toolbox, approve::Approver};
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, Implementation, ListResourcesResult, ListToolsResult,
+        PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+        Resource, ResourceContents, ServerCapabilities, ServerConfig, SetLevelRequestParams,
+    },
+    service::{RequestContext, serve_server},
+    transport::async_rw::AsyncRwTransport,
+};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use client::{Client, stateless};
+
+pub use http::{HttpOptions, serve_http};
+
+/// The longest message that is taken from a client.
+const LONGEST_MESSAGE: usize = 16 * 1024 * 1024;
+
+/// Clients of a revision without sessions that are told apart.
+const MOST_SHARED: usize = 64;
+
+const INSTRUCTIONS: &str = "\
+Tools to read, search and change the files of a project and to run commands in it. Every call is \
+judged by the rules of the person who runs this server: a denied call says which rule would allow \
+it, so do not try to get around one. Prefer Grep, Glob and Read over commands that do the same.";
+
+/// Whoever opens sessions for clients.
+pub trait Host: Send + Sync + 'static {
+    /// Opens a session; `Err` says why not, in words for the client.
+    fn open(&self, opening: Opening) -> BoxFuture<'_, Result<Arc<dyn Session>, String>>;
+
+    /// How many calls of a client run at once.
+    fn concurrency(&self) -> usize;
+}
+
+/// What a session is opened with.
+pub struct Opening {
+    /// The folders the client works in, if it told.
+    pub roots: Vec<PathBuf>,
+    /// Leads to the person behind the client.
+    pub approver: Arc<dyn Approver>,
+}
+
+/// A client's session.
+pub trait Session: Send + Sync {
+    /// Its tools and its policy.
+    fn toolbox(&self) -> &Arc<Toolbox>;
+
+    /// Takes in settings that changed. Called before each request.
+    fn refresh(&self) {}
+
+    /// What a client may read besides calling tools.
+    fn documents(&self) -> Vec<Document> {
+        Vec::new()
+    }
+
+    /// The text of one of them; `None` if there is none of that address.
+    fn document(&self, _uri: &str) -> Option<Result<String, String>> {
+        None
+    }
+
+    /// The client is gone.
+    fn end(&self) -> BoxFuture<'_, ()>;
+}
+
+/// Something a client may read.
+pub struct Document {
+    /// Its address.
+    pub uri: String,
+    /// Its name.
+    pub name: String,
+    /// What it is, in words.
+    pub description: String,
+    /// Such as `text/plain`.
+    pub media_type: &'static str,
+}
+
+/// Serves one client over a pair of streams until it goes away.
+pub async fn serve_stream(
+    host: Arc<dyn Host>,
+    read: impl AsyncRead + Send + Unpin + 'static,
+    write: impl AsyncWrite + Send + Unpin + 'static,
+) -> Result<(), String> {
+    let client = Client::new(host);
+    let server = Server { own: client.clone(), shared: None };
+    let transport = AsyncRwTransport::new_server(read, write).with_max_line_length(LONGEST_MESSAGE);
+    let served = match serve_server(server, transport).await {
+        Ok(running) => running.waiting().await.map(|_| ()).map_err(|error| error.to_string()),
+        // One that goes away without a word has not lost anything.
+        Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    };
+    client.end().await;
+    served
+}
+
+/// Clients of a revision that has no sessions, by the name they give: requests of one belong together.
+struct Shared {
+    host: Arc<dyn Host>,
+    clients: Mutex<HashMap<String, Arc<Client>>>,
+}
+
+impl Shared {
+    fn client(&self, name: String) -> Arc<Client> {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if clients.len() >= MOST_SHARED && !clients.contains_key(&name) {
+            // One that has a call open is held by that call.
+            let idle = clients.iter().find(|(_, client)| Arc::strong_count(client) == 1);
+            if let Some(idle) = idle.map(|(name, _)| name.clone()) {
+                clients.remove(&idle);
+            }
+        }
+        clients.entry(name).or_insert_with(|| Client::new(self.host.clone())).clone()
+    }
+}
+
+/// One connection.
+struct Server {
+    own: Arc<Client>,
+    /// Where requests without a session go, for connections that are only one request long.
+    shared: Option<Arc<Shared>>,
+}
+
+impl Server {
+    fn client(&self, context: &RequestContext<RoleServer>) -> Arc<Client> {
+        match &self.shared {
+            Some(shared) if stateless(context) => {
+                let name = context.client_info().map(|info| format!("{} {}", info.name, info.version));
+                shared.client(name.unwrap_or_default())
+            }
+            _ => self.own.clone(),
+        }
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities =
+            ServerCapabilities::builder().enable_logging().enable_tools().enable_resources().build();
+        let own = Implementation::new("gripper", env!("CARGO_PKG_VERSION")).with_title("Gripper");
+        ServerConfig::new(capabilities).with_server_info(own).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn set_level(
+        &self,
+        params: SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.client(&context).log.listen(params.level);
+        Ok(())
+    }
+
+    async fn list_tools(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let session = self.client(&context).session(&context).await?;
+        let pool = session.toolbox().pool();
+        Ok(ListToolsResult::with_all_items(
+            pool.tools().iter().map(|tool| shown::tool(tool.spec())).collect(),
+        ))
+    }
+
+    async fn call_tool(
+        &self,
+        params: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        call::run(&self.client(&context), params, &context).await
+    }
+
+    async fn list_resources(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let session = self.client(&context).session(&context).await?;
+        let resource = |document: Document| {
+            Resource::new(document.uri, document.name)
+                .with_description(document.description)
+                .with_mime_type(document.media_type)
+        };
+        let all = session.documents().into_iter().map(resource).collect();
+        Ok(ListResourcesResult::with_all_items(all))
+    }
+
+    async fn read_resource(
+        &self,
+        params: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let session = self.client(&context).session(&context).await?;
+        match session.document(&params.uri) {
+            Some(Ok(text)) => {
+                Ok(ReadResourceResult::new(vec![ResourceContents::text(text, params.uri)]).into())
+            }
+            Some(Err(why)) => Err(ErrorData::internal_error(why, None)),
+            None => {
+                let uri: String = params.uri.chars().take(200).collect();
+                let told = serde_json::json!({ "uri": uri });
+                Err(ErrorData::resource_not_found(format!("there is no resource {uri}"), Some(told)))
+            }
+        }
+    }
+}

@@ -14,33 +14,31 @@ use super::{
     Network, Profile,
     profile::{plain, real},
 };
+use crate::proxy::Refusal;
 
-/// What a refused child was after.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Wanted {
-    /// To read.
-    Read,
-    /// To create, change or remove.
-    Write,
-    /// To talk to somebody.
-    Network,
-}
-
-/// A refusal.
+/// What a confined child wanted and did not get.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Denial {
-    /// What the child was after.
-    pub wanted: Wanted,
-    /// Of what; of the network nothing is known.
-    pub path: Option<PathBuf>,
+pub enum Denial {
+    /// To read this.
+    Read(PathBuf),
+    /// To create, change or remove this.
+    Write(PathBuf),
+    /// To talk to somebody without a proxy, where only that leads anywhere.
+    Network,
+    /// To reach this host through its proxy, which knows what it was asked for.
+    Host(Refusal),
 }
 
 /// Refusals of a path: `EACCES`, `EPERM`, `EROFS`, and `EBUSY` for what is held in its place.
 const REFUSED: [&str; 4] =
     ["Permission denied", "Operation not permitted", "Read-only file system", "Device or resource busy"];
 /// What a resolver and a connection say in a network with nobody in it.
-const ALONE: [&str; 3] =
-    ["Network is unreachable", "Temporary failure in name resolution", "Name or service not known"];
+const ALONE: [&str; 4] = [
+    "Network is unreachable",
+    "Temporary failure in name resolution",
+    "Name or service not known",
+    "Could not resolve host",
+];
 /// More would help nobody.
 const MOST: usize = 20;
 
@@ -49,7 +47,7 @@ pub(super) fn denied(profile: &Profile, cwd: &Path, stderr: &str) -> Vec<Denial>
     let mut found = BTreeSet::new();
     for line in stderr.lines() {
         if profile.network != Network::Full && ALONE.iter().any(|words| line.contains(words)) {
-            found.insert(Denial { wanted: Wanted::Network, path: None });
+            found.insert(Denial::Network);
         }
         if let Some(at) = REFUSED.iter().find_map(|words| line.find(words)) {
             let locate = |path| real(&plain(&cwd.join(path)));
@@ -76,17 +74,18 @@ fn paths(line: &str, at: usize) -> impl Iterator<Item = &str> {
 
 fn refused(profile: &Profile, path: PathBuf) -> Option<Denial> {
     let there = access(&path, Access::EXISTS).is_ok();
-    let wanted = if !profile.may_read(&path) {
-        Wanted::Read
+    // A word that is no file, in a folder that is not writable either, is a word.
+    let known = there || path.parent().is_some_and(Path::exists);
+    if !known {
+        None
+    } else if !profile.may_read(&path) {
+        Some(Denial::Read(path))
     } else if !profile.may_write(&path) {
         // Without the cage it would have been ours to change, or its folder ours to change it in.
         let target = if there { path.as_path() } else { path.parent()? };
         access(target, Access::WRITE_OK).ok()?;
-        Wanted::Write
+        Some(Denial::Write(path))
     } else {
-        return None;
-    };
-    // A word that is no file, in a folder that is not writable either, is a word.
-    let known = there || path.parent().is_some_and(Path::exists);
-    known.then_some(Denial { wanted, path: Some(path) })
+        None
+    }
 }

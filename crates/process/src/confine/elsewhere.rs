@@ -30,7 +30,7 @@ impl Held {
     }
 }
 
-pub(super) fn proxy_variables() -> Result<Vec<(OsString, OsString)>, String> {
+pub(super) fn proxy_variables(_home: bool) -> Result<Vec<(OsString, OsString)>, String> {
     Err("without a network of its own a command cannot be led to a proxy".into())
 }
 

@@ -30,8 +30,10 @@ use std::{
 use tempfile::TempDir;
 use tokio::process::Command;
 
-pub use denied::{Denial, Wanted};
-pub use profile::{Limits, Network, Profile, protected_names};
+use crate::proxy::Refusal;
+
+pub use denied::Denial;
+pub use profile::{Network, Profile, protected_names};
 pub use seatbelt::seatbelt;
 
 /// What enforces a profile.
@@ -43,6 +45,11 @@ pub enum Backend {
     Landlock,
     /// The sandbox of macOS.
     Seatbelt,
+}
+
+impl Backend {
+    /// All there are, the better first.
+    pub const ALL: [Self; 3] = [Self::Bubblewrap, Self::Landlock, Self::Seatbelt];
 }
 
 impl fmt::Display for Backend {
@@ -75,10 +82,16 @@ pub struct Layers {
 
 impl Layers {
     /// A layer's state; an unknown name is a missing layer.
-    fn state(&self, name: &str) -> Result<&str, &str> {
+    pub fn state(&self, name: &str) -> Result<&str, &str> {
         let layer = self.layers.iter().find(|layer| layer.name == name);
         let state = layer.map(|layer| layer.state.as_deref().map_err(String::as_str));
         state.unwrap_or(Err("this system does not know it"))
+    }
+
+    /// Every layer that is missing, and why.
+    pub fn missing(&self) -> String {
+        let missing = self.layers.iter().filter_map(|layer| Some((layer.name, layer.state.as_ref().err()?)));
+        missing.map(|(name, why)| format!("{name}: {why}")).collect::<Vec<_>>().join("; ")
     }
 
     /// Whether a back end works here, or why not.
@@ -93,13 +106,28 @@ impl Layers {
     }
 }
 
+/// The back ends that may be used, and who says so.
+static ALLOWED: OnceLock<(Vec<Backend>, String)> = OnceLock::new();
+
+/// Leaves only these back ends, as `who` wants it. What is left out counts as missing, so this never makes
+/// a cage weaker without a word. To be called before the first look; later calls change nothing.
+pub fn limit_to(backends: Vec<Backend>, who: &str) {
+    ALLOWED.set((backends, who.to_owned())).ok();
+}
+
 /// Looks what this machine has, once for the life of the process.
 pub fn probe() -> &'static Layers {
     static LAYERS: OnceLock<Layers> = OnceLock::new();
     LAYERS.get_or_init(|| {
         let mut layers = Layers { layers: system::layers(), backend: None };
-        let order = [Backend::Bubblewrap, Backend::Landlock, Backend::Seatbelt];
-        layers.backend = order.into_iter().find(|backend| layers.works(*backend).is_ok());
+        if let Some((allowed, who)) = ALLOWED.get() {
+            let off = Backend::ALL.into_iter().filter(|backend| !allowed.contains(backend));
+            let off: Vec<String> = off.map(|backend| backend.to_string()).collect();
+            for layer in layers.layers.iter_mut().filter(|layer| off.iter().any(|name| name == layer.name)) {
+                layer.state = Err(format!("switched off by {who}"));
+            }
+        }
+        layers.backend = Backend::ALL.into_iter().find(|backend| layers.works(*backend).is_ok());
         layers
     })
 }
@@ -117,11 +145,11 @@ pub struct Confined {
 
 impl fmt::Display for Denial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.wanted, &self.path) {
-            (Wanted::Read, Some(path)) => write!(f, "to read {}", path.display()),
-            (Wanted::Write, Some(path)) => write!(f, "to write {}", path.display()),
-            (Wanted::Read | Wanted::Write, None) => f.write_str("a file"),
-            (Wanted::Network, _) => f.write_str("to use the network"),
+        match self {
+            Self::Read(path) => write!(f, "to read {}", path.display()),
+            Self::Write(path) => write!(f, "to write {}", path.display()),
+            Self::Network => f.write_str("to use the network"),
+            Self::Host(Refusal { host, port, reason }) => write!(f, "to reach {host}:{port}: {reason}"),
         }
     }
 }
@@ -155,13 +183,7 @@ impl Cage {
         let backend = match (profile.backend, probe().backend) {
             (Some(backend), _) => probe().works(backend).map(|()| backend)?,
             (None, Some(backend)) => backend,
-            (None, None) => {
-                let missing = probe()
-                    .layers
-                    .iter()
-                    .filter_map(|layer| Some(format!("{}: {}", layer.name, layer.state.as_ref().err()?)));
-                return Err(missing.collect::<Vec<_>>().join("; "));
-            }
+            (None, None) => return Err(probe().missing()),
         };
         let mut profile = profile.clone();
         for root in &mut profile.writable {
@@ -178,8 +200,8 @@ impl Cage {
             profile.writable.push(tmp.path().canonicalize().map_err(|why| why.to_string())?);
             env.push(("TMPDIR".into(), tmp.path().into()));
         }
-        if matches!(profile.network, Network::Proxy(_)) {
-            env.extend(system::proxy_variables()?);
+        if let Network::Proxy(proxy) = &profile.network {
+            env.extend(system::proxy_variables(proxy.leads_home())?);
         }
         let mut weaker = Vec::new();
         let (wrapper, entry, rest) = system::prepare(backend, &profile, cwd, &mut weaker)?;
@@ -216,7 +238,10 @@ impl Held {
 impl Bars {
     /// How the child was confined, and what it was refused.
     pub(crate) fn report(&self, cwd: &Path, stderr: &str) -> Confined {
-        let denied = denied::denied(&self.profile, cwd, stderr);
+        let mut denied = denied::denied(&self.profile, cwd, stderr);
+        if let Network::Proxy(proxy) = &self.profile.network {
+            denied.extend(proxy.refused().into_iter().map(Denial::Host));
+        }
         Confined { backend: self.backend, weaker: self.weaker.clone(), denied }
     }
 }

@@ -4,9 +4,11 @@ use std::{
     ffi::OsStr,
     os::unix::ffi::OsStrExt,
     path::{Component, Path, PathBuf},
+    sync::Arc,
 };
 
 use super::Backend;
+use crate::proxy::Proxy;
 
 /// What a confined command may do. What is not said here it may not: only reading is open by itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,8 +24,6 @@ pub struct Profile {
     pub network: Network,
     /// Whether it gets an empty temporary folder of its own, which `TMPDIR` names and which goes with it.
     pub private_tmp: bool,
-    /// How much it may use.
-    pub limits: Limits,
     /// Whether what this machine cannot enforce precisely is forbidden widely, or not started at all,
     /// instead of being let through and told in [`Confined::weaker`](super::Confined).
     pub strict: bool,
@@ -37,22 +37,11 @@ pub enum Network {
     /// Nobody.
     #[default]
     None,
-    /// The filtering proxy that listens on this Unix socket. The command finds it through the usual
-    /// variables (`HTTPS_PROXY` and its kin), on a port in a network of its own.
-    Proxy(PathBuf),
+    /// This filtering proxy. The command finds it through the usual variables (`HTTPS_PROXY` and its
+    /// kin), on a port in a network of its own.
+    Proxy(Arc<Proxy>),
     /// Everybody, local sockets included.
     Full,
-}
-
-/// How much a confined command may use. Root is not bound by the number of processes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Limits {
-    /// Processes and threads it may add to those that run.
-    pub processes: Option<u64>,
-    /// Bytes of data per process.
-    pub memory: Option<u64>,
-    /// Bytes of one file.
-    pub file_size: Option<u64>,
 }
 
 /// What makes other programs run something later, in any project.

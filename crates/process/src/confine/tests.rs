@@ -4,7 +4,6 @@
 
 use std::{
     fs,
-    io::{Read, Write},
     net::{TcpListener, UdpSocket},
     os::unix::{
         fs::{PermissionsExt, symlink},
@@ -17,8 +16,13 @@ use std::{
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use super::{Backend, Confined, Denial, Limits, Network, Profile, Wanted, probe, protected_names};
-use crate::{Ended, Spec, StartError, Status, run};
+use super::{Backend, Confined, Denial, Network, Profile, probe, protected_names};
+use crate::{
+    Ended, Spec, StartError, Status,
+    limits::Limits,
+    live::{Keep, Live},
+    run,
+};
 
 /// The back ends to test. A missing one is skipped, with the reason that a person would get.
 #[allow(clippy::print_stderr, reason = "a skipped test says so")]
@@ -223,9 +227,8 @@ async fn refusals_are_told_and_other_failures_are_not() {
     for backend in backends() {
         let world = World::new();
         let (_, confined) = world.run(LINE, world.profile(backend)).await;
-        let denial = |wanted, name| Denial { wanted, path: Some(world.path(name)) };
-        let read = denial(Wanted::Read, "secrets/key");
-        let write = [denial(Wanted::Write, "out/new"), denial(Wanted::Write, "project/.git/config")];
+        let read = Denial::Read(world.path("secrets/key"));
+        let write = ["out/new", "project/.git/config"].map(|name| Denial::Write(world.path(name)));
         assert_eq!(confined.denied, [vec![read], write.to_vec()].concat(), "{backend}");
     }
 }
@@ -286,32 +289,6 @@ async fn markers_stay_for_the_last_cage_and_no_longer() {
 }
 
 #[tokio::test]
-async fn a_proxy_is_the_only_way_out() {
-    const LINE: &str = "python3 -c 'import socket as s, os
-port = int(os.environ[\"https_proxy\"].rsplit(\":\", 1)[1])
-way = s.create_connection((\"127.0.0.1\", port), 5); way.sendall(b\"ask\"); print(way.recv(9).decode())
-s.create_connection((\"127.0.0.1\", int(os.environ[\"TCP\"])), 5); print(\"out\")'";
-    if probe().state("user namespaces").is_err() {
-        return;
-    }
-    for backend in backends() {
-        let world = World::new();
-        let proxy = UnixListener::bind(world.path("proxy")).unwrap();
-        let served = std::thread::spawn(move || {
-            let (mut came, _) = proxy.accept().unwrap();
-            let mut asked = [0; 3];
-            came.read_exact(&mut asked).unwrap();
-            came.write_all(b"answer").unwrap();
-            asked
-        });
-        let network = Network::Proxy(world.path("proxy"));
-        let (done, _) = world.run(LINE, Profile { network, ..world.profile(backend) }).await;
-        assert_eq!(done.stdout.text(), "answer\n", "{backend}: {}", done.stderr.text());
-        assert_eq!(&served.join().unwrap(), b"ask");
-    }
-}
-
-#[tokio::test]
 async fn the_whole_network_is_there_when_it_is_allowed() {
     for backend in backends() {
         let world = World::new();
@@ -324,15 +301,31 @@ async fn the_whole_network_is_there_when_it_is_allowed() {
 }
 
 #[tokio::test]
-async fn limits_hold() {
-    for backend in backends() {
+async fn limits_hold_and_are_told() {
+    const TRIES: [(&str, &str); 3] = [
+        ("head -c 5000000 /dev/zero > src/main", "1 MB in one file"),
+        ("python3 -c 'bytes(300 << 20)'", "200 MB of memory"),
+        ("while :; do :; done", "1 s of processor time"),
+    ];
+    let limits = Limits {
+        file_size: Some(1 << 20),
+        memory: Some(200 << 20),
+        processes: Some(500),
+        cpu_seconds: Some(1),
+    };
+    for cage in backends().into_iter().map(Some).chain([None]) {
         let world = World::new();
-        let limits = Limits { file_size: Some(1000), memory: Some(200 << 20), processes: Some(500) };
-        let cage = Profile { limits, ..world.profile(backend) };
-        world.run("head -c 5000 /dev/zero > src/main", cage.clone()).await;
-        assert_eq!(fs::metadata(world.path("project/src/main")).unwrap().len(), 1000, "{backend}");
-        let (done, _) = world.run("python3 -c 'bytes(300 << 20)'", cage).await;
-        assert!(done.stderr.text().contains("MemoryError"), "{backend}: {}", done.stderr.text());
+        for (line, told) in TRIES {
+            let spec = world.spec(line, cage.map(|backend| world.profile(backend)));
+            let live = Live::start(Spec { limits, ..spec }, Keep::default()).unwrap();
+            let status = live.wait().await;
+            assert_eq!(
+                live.limits_hit(),
+                [format!("it came to the limit of {told}")],
+                "{cage:?}: {status:?}"
+            );
+        }
+        assert_eq!(fs::metadata(world.path("project/src/main")).unwrap().len(), 1 << 20, "{cage:?}");
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
     path::PathBuf,
     pin::pin,
     process::Stdio,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -23,7 +23,7 @@ pub use prompt::looks_like_prompt;
 
 use crate::{
     Spec, StartError, Status,
-    confine::{Bars, Confined, Held},
+    confine::{Bars, Confined},
     output::{Output, Shown, Source},
     tree::{self, Pipes, Root, Tree},
 };
@@ -75,6 +75,7 @@ pub struct Live {
     task: AbortHandle,
     /// What it was confined to, and where it started.
     bars: Option<(Arc<Bars>, PathBuf)>,
+    limits_hit: Arc<OnceLock<Vec<String>>>,
 }
 
 impl std::fmt::Debug for Live {
@@ -89,40 +90,43 @@ impl Live {
     /// The time limit of `spec` is not applied: what it means is for the caller to say.
     pub fn start(spec: Spec, keep: Keep) -> Result<Arc<Self>, StartError> {
         let input = if spec.stdin.is_empty() { Stdio::null() } else { Stdio::piped() };
-        let (held, mut tree) = crate::start(&spec, input)?;
+        let (kept, mut tree) = crate::start(&spec, input)?;
         let pipes = tree.take_pipes();
-        Ok(Self::attended(spec, keep, held, tree, pipes))
+        Ok(Self::attended(spec, keep, kept, tree, pipes))
     }
 
     /// Starts a child to talk with: the caller has both ends of the conversation, and only what it
     /// prints on standard error is kept.
     pub fn converse(spec: Spec, keep: Keep) -> Result<(Arc<Self>, ChildStdin, ChildStdout), StartError> {
-        let (held, mut tree) = crate::start(&spec, Stdio::piped())?;
+        let (kept, mut tree) = crate::start(&spec, Stdio::piped())?;
         let mut pipes = tree.take_pipes();
         let (Some(input), Some(output)) = (pipes.stdin.take(), pipes.stdout.take()) else {
             let program = spec.program.to_string_lossy().into_owned();
             return Err(StartError::System { program, why: io::Error::other("it has no pipes") });
         };
-        Ok((Self::attended(spec, keep, held, tree, pipes), input, output))
+        Ok((Self::attended(spec, keep, kept, tree, pipes), input, output))
     }
 
-    fn attended(spec: Spec, keep: Keep, held: Option<Held>, tree: Tree, pipes: Pipes) -> Arc<Self> {
+    fn attended(spec: Spec, keep: Keep, kept: crate::Kept, tree: Tree, pipes: Pipes) -> Arc<Self> {
         let begin = Instant::now();
-        let bars = held.as_ref().map(|held| (held.bars.clone(), spec.cwd.clone()));
+        let bars = kept.cage.as_ref().map(|held| (held.bars.clone(), spec.cwd.clone()));
         let root = tree.root();
         let output = Arc::new(Output::new(keep));
         let (ask, asked) = watch::channel(None);
         let (done, ended) = watch::channel(None);
-        let to = output.clone();
+        let (to, hit) = (output.clone(), Arc::<OnceLock<Vec<String>>>::default());
+        let limits_hit = hit.clone();
         let task = tokio::spawn(async move {
+            let limits = spec.limits;
             let status = attend(tree, pipes, spec, &to, asked).await;
+            hit.set(limits.hit(kept.group.as_ref(), status, &said(&to))).ok();
             // The tree went first, so nothing runs any more when its cage is tidied up.
-            drop(held);
+            drop(kept);
             flush(&to).await;
             to.close();
             done.send_replace(Some((status, begin.elapsed())));
         });
-        Arc::new(Self { root, output, begin, ended, ask, task: task.abort_handle(), bars })
+        Arc::new(Self { root, output, begin, ended, ask, task: task.abort_handle(), bars, limits_hit })
     }
 
     /// Ends several at once, without a wait for their manners. Blocks for some milliseconds.
@@ -142,9 +146,12 @@ impl Live {
     /// How it is confined, and what it was refused so far.
     pub fn confined(&self) -> Option<Confined> {
         let (bars, cwd) = self.bars.as_ref()?;
-        let Shown { mut head, tail, .. } = self.output.stderr();
-        head.extend(tail);
-        Some(bars.report(cwd, &String::from_utf8_lossy(&head)))
+        Some(bars.report(cwd, &said(&self.output)))
+    }
+
+    /// The limits that it came to, in words; known when it has ended.
+    pub fn limits_hit(&self) -> &[String] {
+        self.limits_hit.get().map(Vec::as_slice).unwrap_or_default()
     }
 
     /// The number of the process, which is also that of its group and session.
@@ -190,6 +197,13 @@ impl Drop for Live {
             self.task.abort();
         }
     }
+}
+
+/// What was printed on standard error, as far as it is kept.
+fn said(output: &Output) -> String {
+    let Shown { mut head, tail, .. } = output.stderr();
+    head.extend(tail);
+    String::from_utf8_lossy(&head).into_owned()
 }
 
 async fn attend(

@@ -44,7 +44,7 @@ const REFUSALS: usize = 64;
 const SOCKET: &str = "proxy";
 
 /// A host that a command wanted and did not get.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Refusal {
     /// The host.
     pub host: String,
@@ -78,8 +78,13 @@ impl Proxy {
         Ok(Self { folder, shared, task })
     }
 
-    /// The socket, for [`Network::Proxy`](crate::confine::Network).
-    pub fn socket(&self) -> PathBuf {
+    /// Whether it leads to this machine.
+    pub(crate) fn leads_home(&self) -> bool {
+        self.shared.rules.leads_home()
+    }
+
+    /// The socket it listens on.
+    pub(crate) fn socket(&self) -> PathBuf {
         self.folder.path().join(SOCKET)
     }
 
@@ -88,6 +93,20 @@ impl Proxy {
         self.shared.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
+
+impl std::fmt::Debug for Proxy {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_tuple("Proxy").field(&self.socket()).finish()
+    }
+}
+
+impl PartialEq for Proxy {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+}
+
+impl Eq for Proxy {}
 
 impl Drop for Proxy {
     fn drop(&mut self) {

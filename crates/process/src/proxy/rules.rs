@@ -149,6 +149,32 @@ impl Rules {
         Ok(Self { allow, deny, private, public, resolve: Arc::new(system) })
     }
 
+    /// Rules that lead to what is named, and to this machine and its network where a pattern names just that.
+    pub fn naming<T: AsRef<str>>(
+        hosts: &[T],
+        deny: &[T],
+        public: fn(IpAddr) -> bool,
+    ) -> Result<Self, BadPattern> {
+        let mut rules = Self::new(hosts, deny, &[], public)?;
+        let near = |pattern: &&Pattern| match &pattern.whom {
+            Whom::Exactly(Host::Address(address)) => !public(*address),
+            Whom::Exactly(Host::Name(name)) => name == "localhost",
+            Whom::Any | Whom::Below(_) => false,
+        };
+        rules.private = rules.allow.iter().filter(near).cloned().collect();
+        Ok(rules)
+    }
+
+    /// Whether this machine is among what may be reached, by the names that it calls itself.
+    pub(super) fn leads_home(&self) -> bool {
+        self.private.iter().any(|pattern| match &pattern.whom {
+            Whom::Any => true,
+            Whom::Below(_) => false,
+            Whom::Exactly(Host::Name(name)) => name == "localhost",
+            Whom::Exactly(Host::Address(address)) => address.is_loopback(),
+        })
+    }
+
     /// Judges a host by its name alone: what is refused is not looked up, as that carries the name out.
     pub(super) fn admits(&self, host: &Host, port: u16) -> Result<(), &'static str> {
         if self.deny.iter().any(|pattern| pattern.fits(host, port)) {

@@ -285,7 +285,7 @@ fn skip(why: &str) {
 #[tokio::test]
 async fn a_confined_command_has_this_way_out_and_no_other(#[case] args: &str, #[case] printed: &str) {
     let port = echo().await;
-    let proxy = Proxy::start(rules(&[], &[], &["app.test"])).unwrap();
+    let proxy = Arc::new(Proxy::start(rules(&[], &[], &["app.test"])).unwrap());
     let folder = tempfile::tempdir().unwrap();
     let env = [("PATH", std::env::var("PATH").unwrap()), ("PORT", port.to_string())];
     let env = env.map(|(name, value)| (name.into(), value.into())).to_vec();
@@ -294,7 +294,7 @@ async fn a_confined_command_has_this_way_out_and_no_other(#[case] args: &str, #[
             skip(&format!("{backend}: {why}"));
             continue;
         }
-        let network = Network::Proxy(proxy.socket());
+        let network = Network::Proxy(proxy.clone());
         let cage = Profile::writes(vec![folder.path().to_owned()], None);
         let cage = Some(Profile { network, backend: Some(backend), ..cage });
         let line = format!("curl -sS --max-time 20 {args} 2>&1");
@@ -302,5 +302,7 @@ async fn a_confined_command_has_this_way_out_and_no_other(#[case] args: &str, #[
         let ended = run(spec, &CancellationToken::new()).await.unwrap();
         let text = ended.stdout.text();
         assert!(text.starts_with(printed), "{backend}: {text}");
+        let refused: Vec<String> = ended.confined.unwrap().denied.iter().map(ToString::to_string).collect();
+        assert_eq!(refused.is_empty(), !args.contains("other.test"), "{refused:?}");
     }
 }

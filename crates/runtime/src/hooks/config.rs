@@ -77,6 +77,8 @@ pub enum Action {
         command: String,
         /// The arguments.
         args: Option<Vec<String>>,
+        /// What it may do; without this, what we may.
+        confine: Option<Confine>,
     },
     /// Posts to an address.
     Http {
@@ -100,12 +102,22 @@ pub enum Action {
     Other(String),
 }
 
+/// What a confined command may do. In either case it reaches no network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Confine {
+    /// Changes nothing but a temporary folder of its own.
+    ReadOnly,
+    /// Changes the working directories as well, but for what others run later unasked.
+    Project,
+}
+
 impl Action {
     /// One line on what it does. Of two hooks alike in this, one runs.
     pub fn words(&self) -> String {
         match self {
-            Action::Command { command, args: None } => command.clone(),
-            Action::Command { command, args: Some(args) } => {
+            Action::Command { command, args: None, .. } => command.clone(),
+            Action::Command { command, args: Some(args), .. } => {
                 std::iter::once(command).chain(args).map(String::as_str).collect::<Vec<_>>().join(" ")
             }
             Action::Http { url, .. } => url.clone(),
@@ -180,6 +192,7 @@ struct Raw {
     r#type: String,
     command: Option<String>,
     args: Option<Vec<String>>,
+    confine: Option<Confine>,
     r#async: Option<bool>,
     parallel: Option<bool>,
     url: Option<String>,
@@ -302,8 +315,14 @@ fn fill(entry: &mut Entry, raw: Raw) -> Result<(), String> {
         (_, Some(true)) => Pace::Parallel,
         _ => Pace::Usual,
     };
+    if raw.confine.is_some() && raw.r#type != "command" {
+        return Err(format!("confine is for hooks of type command, and this one is of type {}", raw.r#type));
+    }
     entry.action = match raw.r#type.as_str() {
-        "command" => Action::Command { command: raw.command.clone().unwrap_or_default(), args: raw.args },
+        "command" => {
+            let command = raw.command.clone().unwrap_or_default();
+            Action::Command { command, args: raw.args, confine: raw.confine }
+        }
         "http" => Action::Http {
             url: raw.url.clone().unwrap_or_default(),
             headers: raw.headers.unwrap_or_default(),

@@ -17,7 +17,7 @@ pub fn ailment(entry: &Entry, cwd: &Path, root: &Path, env: &[(OsString, OsStrin
     if let Some(trouble) = &entry.trouble {
         return Some(trouble.clone());
     }
-    let Action::Command { command, args } = &entry.action else { return None };
+    let Action::Command { command, args, .. } = &entry.action else { return None };
     let program = if args.is_some() { command.as_str() } else { command.split_whitespace().next()? };
     let mut program = program.replace('"', "");
     for name in ["GRIPPER_PROJECT_DIR", "CLAUDE_PROJECT_DIR"] {

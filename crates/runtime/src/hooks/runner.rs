@@ -14,13 +14,13 @@ use futures::{
     future::{BoxFuture, join, join_all},
 };
 use gripper_permissions::{Request, RuleList, Scope};
-use gripper_process::{Spec, Status};
+use gripper_process::{Spec, Status, confine::Profile};
 use serde_json::{Map, Value};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     After, Before, BeforeCall, HookEvent, HookRun, Hooks, Occasion, Rewrite, Scene,
-    config::{Action, Entry, OnFailure, Pace},
+    config::{Action, Confine, Entry, OnFailure, Pace},
     contract::{self, Raw, Said, Verdict},
     http, tool_hook,
 };
@@ -186,8 +186,16 @@ impl Inner {
             env.push((name.into(), scene.policy.root.clone().into()));
         }
         env.push(("CLAUDECODE".into(), "1".into()));
+        let (entry, policy) = (slot.entry.clone(), scene.policy);
+        let cage = match entry.action {
+            Action::Command { confine: Some(Confine::ReadOnly), .. } => Some(Profile::read_only(Vec::new())),
+            Action::Command { confine: Some(Confine::Project), .. } => {
+                Some(Profile::writes(policy.directories.clone(), Some(&policy.home)))
+            }
+            _ => None,
+        };
         let (cwd, tools) = (scene.place.cwd.clone(), self.surroundings.tools.clone());
-        Run { entry: slot.entry.clone(), env, cwd, stdin, tools, over: self.over.clone() }
+        Run { entry, env, cage, cwd, stdin, tools, over: self.over.clone() }
     }
 
     /// Starts a hook that nobody waits for; it ends with the session at the latest.
@@ -297,6 +305,7 @@ impl Inner {
 struct Run {
     entry: Entry,
     env: Vec<(OsString, OsString)>,
+    cage: Option<Profile>,
     cwd: PathBuf,
     stdin: String,
     tools: Option<Arc<dyn CallTool>>,
@@ -305,14 +314,14 @@ struct Run {
 
 impl Run {
     async fn go(self) -> Result<Raw, String> {
-        let Self { entry, env, cwd, stdin, tools, over } = self;
+        let Self { entry, env, cage, cwd, stdin, tools, over } = self;
         let stopped = || Err("it was stopped".to_owned());
         if let Some(trouble) = entry.trouble {
             return Err(trouble);
         }
         let spec = match entry.action {
-            Action::Command { command, args: None } => Spec::shell(command, cwd, env),
-            Action::Command { command, args: Some(args) } => {
+            Action::Command { command, args: None, .. } => Spec::shell(command, cwd, env),
+            Action::Command { command, args: Some(args), .. } => {
                 Spec { env, ..Spec::exec(command, args.into_iter().map(OsString::from).collect(), cwd) }
             }
             Action::Http { url, headers, .. } => {
@@ -326,7 +335,7 @@ impl Run {
             }
             Action::Other(kind) => return Err(format!("hooks of type {kind} cannot run")),
         };
-        let spec = Spec { stdin: stdin.into_bytes(), limit: entry.limit, ..spec };
+        let spec = Spec { stdin: stdin.into_bytes(), limit: entry.limit, cage, ..spec };
         let ended = gripper_process::run(spec, &over).await.map_err(|error| error.to_string())?;
         Ok(Raw {
             status: ended.status,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{
     HookEvent,
-    config::{Action, Entry, HookConfig, OnFailure, Pace},
+    config::{Action, Confine, Entry, HookConfig, OnFailure, Pace},
     contract::{Raw, Said, Verdict, read},
 };
 
@@ -40,12 +40,19 @@ fn matchers(#[case] matcher: &str, #[case] subject: &str, #[case] expected: bool
 #[test]
 fn every_field_counts() {
     let (entry, found) = one(
-        json!({"type": "command", "command": "lint", "args": ["-x"], "async": true, "if": "Edit", "timeout": 1.5,
+        json!({"type": "command", "command": "lint", "args": ["-x"], "confine": "read-only", "async": true, "if": "Edit", "timeout": 1.5,
                "statusMessage": "linting", "once": true, "onFailure": "ask", "unknown": 1}),
         Scope::Project,
     );
     assert_eq!(found, Vec::<String>::new());
-    assert_eq!(entry.action, Action::Command { command: "lint".into(), args: Some(vec!["-x".into()]) });
+    assert_eq!(
+        entry.action,
+        Action::Command {
+            command: "lint".into(),
+            args: Some(vec!["-x".into()]),
+            confine: Some(Confine::ReadOnly)
+        }
+    );
     assert_eq!((entry.pace, entry.once, entry.on_failure), (Pace::Detached, true, OnFailure::Ask));
     assert_eq!((entry.limit, entry.status.as_deref()), (Duration::from_millis(1500), Some("linting")));
     assert_eq!((entry.condition.unwrap().text(), &*entry.pointer), ("Edit", "/PreToolUse/0/hooks/0"));
@@ -56,6 +63,7 @@ fn every_field_counts() {
 #[case::no_type(json!({"command": "a"}), "missing field `type`")]
 #[case::not_an_object(json!("a"), "cannot be read")]
 #[case::model(json!({"type": "prompt", "prompt": "ok?"}), "not available yet")]
+#[case::confined_post(json!({"type": "http", "url": "https://a.example", "confine": "read-only"}), "for hooks of type command")]
 #[case::odd_type(json!({"type": "smoke"}), "no hook type \"smoke\"")]
 #[case::bad_time(json!({"type": "command", "command": "a", "timeout": -1}), "timeout must be")]
 #[case::bad_rule(json!({"type": "command", "command": "a", "if": "("}), "if: ")]

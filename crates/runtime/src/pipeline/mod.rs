@@ -291,6 +291,7 @@ fn request(admitted: &Admitted) -> Request<'_> {
         input: Some(admitted.input.value()),
         subjects: admitted.access.subjects().to_vec(),
         read_only: admitted.access.read_only(),
+        opaque: admitted.access.opaque(),
         needs_person: spec.facts.needs_person,
         edits_files: spec.facts.edits_files,
         opinion: admitted.tool.opinion(&admitted.input),

@@ -46,8 +46,12 @@ pub struct SettingsFile {
 pub struct PartKeys {
     /// Names of models by use: main, fast.
     pub models: Option<Map<String, Value>>,
+    /// Interpreters that models may run code in.
+    pub repl: Option<ReplKeys>,
     /// Confinement of commands.
-    pub sandbox: Option<Map<String, Value>>,
+    pub sandbox: Option<SandboxKeys>,
+    /// How commands are run.
+    pub bash: Option<BashKeys>,
     /// Fetching of pages.
     pub web_fetch: Option<Map<String, Value>>,
     /// Searching the web.
@@ -91,6 +95,73 @@ pub struct ServerKeys {
     pub trusted: Option<bool>,
     /// Is not started.
     pub disabled: Option<bool>,
+}
+
+/// Confinement of commands.
+#[derive(Debug, JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub struct SandboxKeys {
+    /// Confines every command to the working directories and to the hosts under network.
+    pub enabled: Option<bool>,
+    /// Runs nothing where commands cannot be confined.
+    pub fail_if_unavailable: Option<bool>,
+    /// Whether a person may agree to a command without a cage; yes unless this is false.
+    pub allow_unsandboxed_commands: Option<bool>,
+    /// Whom commands in the sandbox may talk to.
+    pub network: Option<NetworkKeys>,
+    /// How much a command may use.
+    pub limits: Option<LimitKeys>,
+}
+
+/// Whom commands in the sandbox may talk to.
+#[derive(Debug, JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub struct NetworkKeys {
+    /// Hosts: a name, all below one (*.example.com) or an address, with :port if only that one is meant.
+    pub allowed_domains: Option<Vec<String>>,
+    /// Hosts that stay out of reach, whoever allows them.
+    pub denied_domains: Option<Vec<String>>,
+}
+
+/// How much a command may use.
+#[derive(Debug, JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub struct LimitKeys {
+    /// Megabytes of memory: of the whole command in a cgroup, else of each process.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub memory_mb: Option<u32>,
+    /// Processes and threads at once.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub processes: Option<u32>,
+    /// Seconds of processor time of each process.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub cpu_seconds: Option<u32>,
+    /// Megabytes of each file it writes.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub file_size_mb: Option<u32>,
+}
+
+/// How commands are run.
+#[derive(Debug, JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub struct BashKeys {
+    /// Milliseconds that a command has when it does not say; 120000 unless given.
+    #[schemars(range(min = 1, max = 600_000))]
+    pub default_timeout_ms: Option<u32>,
+    /// The most milliseconds that a command can ask for; 600000 unless given.
+    #[schemars(range(min = 1, max = 600_000))]
+    pub max_timeout_ms: Option<u32>,
+    /// Ends what is out of time, instead of letting it go on in the background.
+    pub kill_on_timeout: Option<bool>,
+    /// Hands down variables whose names look like secrets.
+    pub keep_secrets: Option<bool>,
+}
+
+/// Interpreters that models may run code in.
+#[derive(Debug, JsonSchema)]
+pub struct ReplKeys {
+    /// Whether there is a tool for them.
+    pub enabled: Option<bool>,
 }
 
 /// What calls may do. A permissions.json holds just this.
@@ -193,6 +264,9 @@ pub struct HookEntry {
     pub command: Option<String>,
     /// For command: arguments, to run it without a shell.
     pub args: Option<Vec<String>>,
+    /// For command: what it may change, nothing or the working directories. Either way it has no network.
+    #[schemars(extend("enum" = ["read-only", "project"]))]
+    pub confine: Option<String>,
     /// For http: where to send the event.
     pub url: Option<String>,
     /// For mcp_tool: the server.

@@ -73,6 +73,10 @@ where
         if problems.is_empty() { Ok(Box::new(typed)) } else { Err(problems) }
     }
 
+    fn available(&self) -> Result<(), String> {
+        self.tool.available()
+    }
+
     fn access(&self, input: &ValidInput, place: &Place) -> Access {
         self.typed(input).map_or_else(Access::unknown, |input| self.tool.access(input, place))
     }

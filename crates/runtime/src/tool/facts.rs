@@ -34,6 +34,8 @@ pub struct Facts {
     pub needs_person: bool,
     /// A failure makes the calls behind it pointless (a failing command in a chain).
     pub failure_spreads: bool,
+    /// What others may be told about it beforehand.
+    pub hints: Hints,
 }
 
 impl Facts {
@@ -52,7 +54,34 @@ impl Facts {
         edits_files: false,
         needs_person: false,
         failure_spreads: false,
+        hints: Hints::UNKNOWN,
     };
+}
+
+/// What a client may be told about a tool before any call: the most that a call could do. What a
+/// certain call does is judged by its access, never by this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hints {
+    /// Changes nothing outside the session.
+    pub read_only: bool,
+    /// May remove or overwrite something.
+    pub destructive: bool,
+    /// Twice has the effect of once.
+    pub idempotent: bool,
+    /// May reach beyond the working directories: other machines, other programs.
+    pub open_world: bool,
+}
+
+impl Hints {
+    /// Anything may happen.
+    pub const UNKNOWN: Hints =
+        Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
+    /// Looks, and leaves everything as it is.
+    pub const READS: Hints =
+        Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
+    /// Changes what is in the working directories.
+    pub const CHANGES: Hints =
+        Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
 }
 
 /// Rows of these kinds are collapsed by front ends.

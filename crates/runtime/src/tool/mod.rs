@@ -27,7 +27,7 @@ use crate::{
 pub(crate) use call::ProgressSink;
 pub use call::{Agent, Call, Progress, ProgressSender};
 pub use erased::erase;
-pub use facts::{Audience, Background, Facts, Interrupt, Kind, Loading, ResultBound};
+pub use facts::{Audience, Background, Facts, Hints, Interrupt, Kind, Loading, ResultBound};
 pub use input::{Unfit, ValidInput};
 pub(crate) use input::{accept, accept_rewritten};
 pub use output::{Block, Done, ErrorCode, SessionEffect, ToolError, ToolOutput};
@@ -51,6 +51,11 @@ pub trait Tool: Send + Sync + 'static {
     /// Examples of input, shown with the schema.
     fn examples() -> Vec<Value> {
         Vec::new()
+    }
+
+    /// Whether the tool works here at all; `Err` says why not.
+    fn available(&self) -> Result<(), String> {
+        Ok(())
     }
 
     /// Checks beyond the schema. All problems at once.

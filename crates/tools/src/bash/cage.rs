@@ -3,80 +3,130 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::Mutex,
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
 use gripper_process::{
-    confine::{self, Backend, Profile},
+    confine::{self, Backend, Network, Profile},
     live::Live,
+    proxy::{Proxy, Rules},
 };
 use gripper_runtime::{
     Call, ErrorCode, Located, ToolError,
-    permissions::{Behavior, PathUse, Policy, Sieve, Verdict},
+    permissions::{Behavior, PathUse, Policy, Sieve, Verdict, web::is_public},
 };
+use tokio_util::sync::CancellationToken;
 
 use super::Settings;
-use crate::walk::{self, Candidate, Limit, Root};
+use crate::{
+    disk,
+    walk::{self, Candidate, Limit, Root},
+};
 
 /// Looking for files to hide may take so long; a tree that is larger is not searched unasked.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// What a back end cannot hold is told so far.
+const SHOWN: usize = 3;
 /// Folders of a home in which programs keep what they know.
 const CONFIGURATION: [&str; 3] = ["", ".config", ".local/share"];
 
 /// Why commands cannot be confined here, if they cannot.
-pub(super) fn missing() -> Option<String> {
+pub(crate) fn missing() -> Option<String> {
     let layers = confine::probe();
-    layers.backend.is_none().then(|| {
-        let missing =
-            layers.layers.iter().filter_map(|layer| Some((layer.name, layer.state.as_ref().err()?)));
-        missing.map(|(name, why)| format!("{name}: {why}")).collect::<Vec<_>>().join("; ")
-    })
+    layers.backend.is_none().then(|| layers.missing())
+}
+
+/// What is said where commands must be confined and cannot be.
+pub(super) fn refusal(why: &str) -> String {
+    format!(
+        "commands must be confined here (sandbox.failIfUnavailable) and cannot be: {why}; install bubblewrap \
+         or use a kernel with Landlock (gripper doctor looks again), or have a person turn that setting off"
+    )
 }
 
 /// A command's cage.
-pub(super) struct Cage {
-    pub(super) profile: Option<Profile>,
+pub(crate) struct Cage {
+    pub(crate) profile: Option<Profile>,
     /// The same in words.
-    pub(super) words: String,
+    pub(crate) words: String,
+    /// What the model and the person have to know of it.
+    pub(crate) note: Option<String>,
 }
 
 impl Cage {
     /// The cage for a call that may run; `bare` if a person agreed to none.
-    pub(super) fn of(bare: bool, call: &Call, settings: &Settings) -> Result<Self, ToolError> {
-        let none = |words: &str| Ok(Self { profile: None, words: words.to_owned() });
+    pub(crate) async fn of(bare: bool, call: &Call, settings: &Settings) -> Result<Self, ToolError> {
+        let none = |words: &str| Ok(Self { profile: None, words: words.to_owned(), note: None });
         if bare {
             return none("none, as agreed");
         }
         let reads = call.access.read_only() && !call.approved;
+        if let Some(why) = missing().filter(|_| settings.sandbox || call.access.read_only()) {
+            if settings.fail_if_unavailable {
+                return Err(ToolError::new(ErrorCode::Denied, format!("not run: {}", refusal(&why))));
+            }
+            let note = Some(format!("nothing confined this command, because nothing here can: {why}"));
+            return Ok(Self { note, ..none("none: this machine cannot confine")? });
+        }
         if !reads && !settings.sandbox {
             return none("none");
         }
-        if let Some(why) = missing() {
-            if settings.fail_if_unavailable {
-                let words = format!("not run: commands cannot be confined here ({why}), and must be");
-                return Err(ToolError::new(ErrorCode::Denied, words));
-            }
-            return none(&format!("none: {why}"));
-        }
-        let hidden = hidden(call)?;
-        if reads {
+        let hidden = Search::of(call).hidden().await?;
+        let (profile, allowed) = if reads {
             // Where all that is read is known and was judged, the quicker wall is enough.
             let quick = is_known(call) && confine::probe().works(Backend::Landlock).is_ok();
             let backend = quick.then_some(Backend::Landlock);
-            let profile = Profile { backend, ..Profile::read_only(hidden) };
-            return Ok(Self { profile: Some(profile), words: "writes nothing, no network".to_owned() });
-        }
-        let roots: Vec<PathBuf> = call.policy.directories.iter().map(|root| real(root)).collect();
-        let shown: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
-        let words = format!("writes {} and temporary files only, no network", shown.join(", "));
-        let profile = Profile { hidden, ..Profile::writes(roots, Some(&call.policy.home)) };
-        Ok(Self { profile: Some(profile), words })
+            (Profile { backend, ..Profile::read_only(hidden) }, "writes nothing, no network".to_owned())
+        } else {
+            let roots: Vec<PathBuf> = call.policy.directories.iter().map(|root| real(root)).collect();
+            let shown: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
+            let (network, reach) = network(call, settings)?;
+            let profile = Profile { hidden, network, ..Profile::writes(roots, Some(&call.policy.home)) };
+            (profile, format!("writes {} and temporary files only, {reach}", shown.join(", ")))
+        };
+        Ok(Self { profile: Some(profile), words: allowed, note: None })
     }
 }
 
+/// Whom a command in the sandbox may talk to: the hosts of the settings, and those that a person saw in the
+/// command and agreed to.
+fn network(call: &Call, settings: &Settings) -> Result<(Network, String), ToolError> {
+    let needs = call.access.command_use().map(|command| command.analysis.needs()).unwrap_or_default();
+    let approved = if call.approved { needs.hosts } else { Vec::new() };
+    if approved.iter().any(String::is_empty) {
+        return Ok((Network::Full, "the network as approved".to_owned()));
+    }
+    let hosts: Vec<String> = settings.allowed_hosts.iter().cloned().chain(approved).collect();
+    if let Err(why) = confine::probe().state("user namespaces") {
+        let lost = if hosts.is_empty() { String::new() } else { format!(", not even {}", hosts.join(", ")) };
+        return Ok((Network::None, format!("no network{lost}, as there are no user namespaces: {why}")));
+    }
+    let failed = |why: String| ToolError::new(ErrorCode::Failed, format!("not run: {why}"));
+    let rules = Rules::naming(&hosts, &settings.denied_hosts, is_public)
+        .map_err(|bad| failed(format!("sandbox.network in the settings: {bad}")))?;
+    // With no host at all it still says which one was wanted.
+    let proxy = Proxy::start(rules).map_err(|why| failed(format!("the proxy cannot be started: {why}")))?;
+    let reach =
+        if hosts.is_empty() { "no network".to_owned() } else { format!("reaches {}", hosts.join(", ")) };
+    Ok((Network::Proxy(Arc::new(proxy)), reach))
+}
+
+/// How a command was confined, in words: by what, and what that cannot hold.
+pub(super) fn told(words: &str, live: &Live) -> String {
+    let Some(confined) = live.confined() else { return words.to_owned() };
+    let more = confined.weaker.len().saturating_sub(SHOWN);
+    let mut weaker = confined.weaker;
+    weaker.truncate(SHOWN);
+    if more > 0 {
+        weaker.push(format!("and {more} more"));
+    }
+    let but = if weaker.is_empty() { String::new() } else { format!(", but {}", weaker.join("; ")) };
+    format!("{words} ({}{but})", confined.backend)
+}
+
 /// What the cage of a command kept it from, in words.
-pub(super) fn denied(live: &Live) -> Vec<String> {
+pub(crate) fn denied(live: &Live) -> Vec<String> {
     let confined = live.confined();
     confined.into_iter().flat_map(|confined| confined.denied).map(|denial| denial.to_string()).collect()
 }
@@ -90,19 +140,40 @@ fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// Files that must not be read: those in the home always, those in the working directories when the command
-/// may come upon them.
-fn hidden(call: &Call) -> Result<Vec<PathBuf>, ToolError> {
-    let policy = &call.policy;
-    let mut hidden = of_home(policy);
-    if is_known(call) {
-        return Ok(hidden);
+/// A look for files that must stay hidden.
+struct Search {
+    policy: Arc<Policy>,
+    cwd: PathBuf,
+    cancel: CancellationToken,
+    known: bool,
+}
+
+impl Search {
+    fn of(call: &Call) -> Self {
+        let (policy, cancel) = (call.policy.clone(), call.cancel.clone());
+        Self { policy, cancel, cwd: call.cwd().to_owned(), known: is_known(call) }
     }
-    for root in &policy.directories {
+
+    /// Files that must not be read: those in the home always, those in the working directories when the
+    /// command may come upon them. A tree may be large and its disk slow, so nobody else waits for it.
+    async fn hidden(self) -> Result<Vec<PathBuf>, ToolError> {
+        disk::off_thread(move || {
+            let mut hidden = of_home(&self.policy);
+            if !self.known {
+                for root in &self.policy.directories {
+                    hidden.append(&mut self.below(root)?);
+                }
+            }
+            Ok(hidden)
+        })
+        .await?
+    }
+
+    fn below(&self, root: &Path) -> Result<Vec<PathBuf>, ToolError> {
         let real = real(root);
-        let root =
-            Root { at: Located { written: root.clone(), real: real.clone() }, cwd: call.cwd().to_owned() };
-        let sieve = Sieve::new(policy, root.path_use(&real));
+        let at = Located { written: root.to_owned(), real: real.clone() };
+        let root = Root { at, cwd: self.cwd.clone() };
+        let sieve = Sieve::new(&self.policy, root.path_use(&real));
         let found = Mutex::new(Vec::new());
         let wanted = |file: Candidate<'_>| {
             if sieve.judge(&root.path_use(file.path)) != Behavior::Allow
@@ -112,15 +183,14 @@ fn hidden(call: &Call) -> Result<Vec<PathBuf>, ToolError> {
             }
             false
         };
-        let limit = Limit { cancelled: &|| call.cancel.is_cancelled(), deadline: Instant::now() + PATIENCE };
+        let limit = Limit { cancelled: &|| self.cancel.is_cancelled(), deadline: Instant::now() + PATIENCE };
         let walked = walk::newest_of_all(&root, None, &limit, Some(0), &wanted);
         if walked.halt.is_some() {
             let words = "not run: there are too many files to find those that must stay hidden; name the files, or ask for permission";
             return Err(ToolError::new(ErrorCode::Failed, words));
         }
-        hidden.append(&mut found.into_inner().unwrap_or_default());
+        Ok(found.into_inner().unwrap_or_default())
     }
-    Ok(hidden)
 }
 
 /// What in the person's home holds secrets.

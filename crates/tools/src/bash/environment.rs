@@ -2,6 +2,8 @@
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
+use gripper_process::limits::Limits;
+
 /// Names with one of these in them hold secrets.
 const SECRET: [&str; 8] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH", "PRIVATE"];
 /// Names that only look like it.
@@ -45,6 +47,12 @@ pub struct Settings {
     pub sandbox: bool,
     /// What cannot be confined does not run at all.
     pub fail_if_unavailable: bool,
+    /// How much a command may use.
+    pub resources: Limits,
+    /// Hosts that confined commands may reach, as patterns.
+    pub allowed_hosts: Vec<String>,
+    /// Hosts that they may not, whoever allows them.
+    pub denied_hosts: Vec<String>,
 }
 
 impl Default for Settings {
@@ -58,6 +66,9 @@ impl Default for Settings {
             outputs: None,
             sandbox: false,
             fail_if_unavailable: false,
+            resources: Limits::default(),
+            allowed_hosts: Vec::new(),
+            denied_hosts: Vec::new(),
         }
     }
 }
@@ -76,7 +87,7 @@ impl Settings {
     }
 
     /// What a command finds; `hardened` for one that nobody was asked about.
-    pub(super) fn environment(&self, hardened: bool) -> Vec<(OsString, OsString)> {
+    pub(crate) fn environment(&self, hardened: bool) -> Vec<(OsString, OsString)> {
         let mut env: Vec<(OsString, OsString)> = self
             .env
             .iter()

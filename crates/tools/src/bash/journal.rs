@@ -26,7 +26,7 @@ enum Scope {
 }
 
 /// The files before a command.
-pub(super) struct Journal {
+pub(crate) struct Journal {
     files: Arc<Files>,
     turn: Arc<str>,
     scope: Scope,
@@ -35,7 +35,7 @@ pub(super) struct Journal {
 
 impl Journal {
     /// Looks at what the command of a call may change; nothing for one that only reads.
-    pub(super) async fn begin(call: &Call) -> Option<Self> {
+    pub(crate) async fn begin(call: &Call) -> Option<Self> {
         if call.access.read_only() {
             return None;
         }
@@ -49,7 +49,7 @@ impl Journal {
     }
 
     /// Writes down what is different, and says what cannot be taken back.
-    pub(super) async fn end(self) -> Option<String> {
+    pub(crate) async fn end(self) -> Option<String> {
         let work = move || {
             let now = found(&self.scope)?;
             let account = self.files.account(&self.turn, &self.before, &now);
@@ -61,7 +61,9 @@ impl Journal {
 }
 
 fn scope(call: &Call) -> Option<Scope> {
-    let analysis = &call.access.command_use()?.analysis;
+    // What nobody took apart may change anything.
+    let Some(command) = call.access.command_use() else { return Some(anywhere(call)) };
+    let analysis = &command.analysis;
     let inside = |path: &Located| call.policy.directories.iter().any(|root| path.real.starts_with(root));
     let mut named = Vec::new();
     let needs = analysis.needs();

@@ -1,9 +1,9 @@
 //! Bash: runs a command line, in a cage that leaves open what was decided and nothing else.
 
-mod cage;
+pub(crate) mod cage;
 mod environment;
-mod journal;
-mod shown;
+pub(crate) mod journal;
+pub(crate) mod shown;
 
 use std::{
     ffi::OsString,
@@ -13,7 +13,7 @@ use std::{
 };
 
 use gripper_process::{
-    Spec, Status,
+    Spec, StartError, Status,
     live::{Keep, Live},
 };
 use gripper_runtime::{
@@ -26,7 +26,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::tasks::Tasks;
+use crate::tasks::{Kept, Tasks};
 use journal::Journal;
 
 pub use environment::Settings;
@@ -47,12 +47,19 @@ const SLACK: Duration = Duration::from_secs(10);
 pub struct Bash {
     settings: Arc<Settings>,
     tasks: Tasks,
+    /// Another shell in place of bash, with the arguments before the text.
+    shell: Option<&'static [&'static str]>,
 }
 
 impl Bash {
     /// The tool of a session.
     pub fn new(settings: Arc<Settings>, tasks: Tasks) -> Self {
-        Self { settings, tasks }
+        Self { settings, tasks, shell: None }
+    }
+
+    /// The same with another shell: its name, and the arguments before the text.
+    pub(crate) fn with_shell(self, shell: &'static [&'static str]) -> Self {
+        Self { shell: Some(shell), ..self }
     }
 }
 
@@ -162,8 +169,11 @@ impl Tool for Bash {
             };
         }
         match cage::missing() {
+            Some(why) if self.settings.fail_if_unavailable => Opinion::Deny(cage::refusal(&why).into()),
             Some(why) => {
-                Opinion::Ask { reason: format!("commands cannot be confined: {why}").into(), firm: false }
+                let reason = format!("commands cannot be confined: {why}").into();
+                // A rule that was made for commands in the sandbox is not one for bare ones.
+                Opinion::Ask { reason, firm: self.settings.sandbox }
             }
             None => Opinion::None,
         }
@@ -179,7 +189,7 @@ impl Tool for Bash {
 
     async fn run(&self, input: &Input, call: &Call) -> Result<Done<Output>, ToolError> {
         let journal = Journal::begin(call).await;
-        let command = Running::start(self, input, call)?;
+        let command = Running::start(self, input, call).await?;
         if input.run_in_background == Some(true) {
             let id = self.keep(&command, input, journal);
             let mut output = command.output("");
@@ -233,15 +243,18 @@ impl Bash {
 
     /// Lets a command go on as a task; what it changed is written down when it ends.
     fn keep(&self, command: &Running, input: &Input, journal: Option<Journal>) -> String {
-        let live = command.live.clone();
-        if let Some(journal) = journal {
-            let live = live.clone();
-            tokio::spawn(async move {
-                live.wait().await;
+        let kept = Kept {
+            live: command.live.clone(),
+            command: input.command.clone(),
+            description: input.description.clone(),
+            mark: command.mark.clone().unwrap_or_default(),
+            file: command.file.clone(),
+        };
+        self.tasks.add(kept, async {
+            if let Some(journal) = journal {
                 journal.end().await;
-            });
-        }
-        self.tasks.add(live, &input.command)
+            }
+        })
     }
 
     /// What takes longer than it may goes on in the background, unless it only waits.
@@ -291,8 +304,9 @@ struct Running {
 }
 
 impl Running {
-    fn start(bash: &Bash, input: &Input, call: &Call) -> Result<Self, ToolError> {
-        let cage = cage::Cage::of(input.dangerously_disable_sandbox == Some(true), call, &bash.settings)?;
+    async fn start(bash: &Bash, input: &Input, call: &Call) -> Result<Self, ToolError> {
+        let bare = input.dangerously_disable_sandbox == Some(true);
+        let cage = cage::Cage::of(bare, call, &bash.settings).await?;
         let start = call.cwd().to_owned();
         if !start.is_dir() {
             let words = format!("the working directory {} is gone: nothing can run there", start.display());
@@ -300,18 +314,33 @@ impl Running {
         }
         let analysis = call.access.command_use().map(|command| &command.analysis);
         let stays = analysis.is_some_and(|analysis| analysis.cwd().map(Path::new) == Some(call.cwd()));
-        let mark = (!stays).then(|| uuid_mark(&call.id));
+        let mark = (!stays && bash.shell.is_none()).then(|| uuid_mark(&call.id));
         let line = match &mark {
             Some(mark) => format!("trap 'printf \"\\n%s%s\" {mark} \"$PWD\"' EXIT; {}", input.command),
             None => input.command.clone(),
         };
         let hardened = call.access.read_only() && !call.approved;
-        let mut spec = Spec::shell(OsString::from(line), &start, bash.settings.environment(hardened));
+        let env = bash.settings.environment(hardened);
+        let mut spec = match bash.shell {
+            // Not another shell in its place: the line was judged as one of bash.
+            None => {
+                let args = vec!["-c".into(), OsString::from(line), "bash".into()];
+                Spec { env, ..Spec::exec("bash", args, &start) }
+            }
+            Some(words) => {
+                let mut words = words.iter().map(OsString::from).chain([OsString::from(line)]);
+                let program = words.next().unwrap_or_default();
+                Spec { env, ..Spec::exec(program, words.collect(), &start) }
+            }
+        };
         spec.cage = cage.profile.clone();
+        spec.limits = bash.settings.resources;
         let file = bash.settings.output_file(&call.session);
         let keep = Keep { head: KEPT, tail: KEPT, file: file.clone(), ..Keep::default() };
         let live = Live::start(spec, keep).map_err(|error| {
-            ToolError::new(ErrorCode::Failed, format!("the command was not started: {error}"))
+            let fix =
+                if matches!(error, StartError::Program(_)) { ": install it, or put it on PATH" } else { "" };
+            ToolError::new(ErrorCode::Failed, format!("the command was not started: {error}{fix}"))
         })?;
         Ok(Self { live, mark, cage, start, file })
     }
@@ -343,7 +372,8 @@ impl Running {
             raw_output_path: self.file.clone().filter(|_| omitted > 0 && in_file),
             omitted_chars: omitted,
             cwd: self.start.clone(),
-            confinement: self.cage.words.clone(),
+            confinement: cage::told(&self.cage.words, &self.live),
+            notes: self.cage.note.iter().cloned().collect(),
             text: shown,
             ..Output::default()
         }
@@ -367,6 +397,7 @@ impl Running {
             .find(|(code, _)| Some(*code) == output.exit_code)
             .map(|(_, meaning)| meaning.clone());
         output.denied = cage::denied(&self.live);
+        output.notes.extend_from_slice(self.live.limits_hit());
         let effects = self.moved(call, &mark, &mut output);
         output.is_image = shown::picture(&output.stdout).is_some();
         let failed = output.exit_code != Some(0) && output.return_code_interpretation.is_none();

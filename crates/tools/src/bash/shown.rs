@@ -14,7 +14,7 @@ const BETWEEN: usize = 4_000;
 const TELLING: [&str; 7] = ["error", "Error", "ERROR", "FAILED", "panicked", "fatal", "warning:"];
 
 /// Both outputs as they came, and how many characters are left out. `mark` and what follows is not shown.
-pub(super) fn shown(output: Shown, mark: &str) -> (String, usize) {
+pub(crate) fn shown(output: Shown, mark: &str) -> (String, usize) {
     let lost = output.omitted;
     let text = if lost == 0 {
         plain(&bytes(output), mark)

@@ -9,7 +9,10 @@ use rstest::rstest;
 use serde_json::{Value, json};
 
 use super::{Bash, Settings, environment, plain, shown};
-use crate::{bash_output::BashOutput, kill_shell::KillShell, task_output::TaskOutput, tasks::Tasks};
+use crate::{
+    bash_output::BashOutput, kill_shell::KillShell, monitor::Monitor, power_shell::PowerShell, repl::Repl,
+    task_output::TaskOutput, tasks::Tasks,
+};
 
 /// The tools of a session in a folder, where everything may be run.
 pub(crate) fn toolbox(folder: &Path, change: impl FnOnce(&mut Settings)) -> Arc<Toolbox> {
@@ -18,13 +21,20 @@ pub(crate) fn toolbox(folder: &Path, change: impl FnOnce(&mut Settings)) -> Arc<
     change(&mut settings);
     let tasks = Tasks::default();
     let mut registry = Registry::default();
-    registry.register(erase(Bash::new(Arc::new(settings), tasks.clone()))).unwrap();
+    let settings = Arc::new(settings);
+    let bash = || Bash::new(settings.clone(), tasks.clone());
+    registry.register(erase(bash())).unwrap();
+    registry.register(erase(Monitor::new(bash(), tasks.clone()))).unwrap();
+    registry.register(erase(PowerShell::new(bash(), settings.clone()))).unwrap();
     registry.register(erase(TaskOutput::new(tasks.clone()))).unwrap();
     registry.register(erase(BashOutput::new(tasks.clone()))).unwrap();
-    registry.register(erase(KillShell::new(tasks))).unwrap();
+    registry.register(erase(KillShell::new(tasks.clone()))).unwrap();
+    registry.register(erase(Repl::new(settings.clone(), true))).unwrap();
     let mut policy = Policy::new(folder);
-    let rule = gripper_runtime::permissions::Rule::parse("Bash").unwrap();
-    policy.rules.add(RuleList::Allow, rule, Source::command_line());
+    for rule in ["Bash", "REPL"] {
+        let rule = gripper_runtime::permissions::Rule::parse(rule).unwrap();
+        policy.rules.add(RuleList::Allow, rule, Source::command_line());
+    }
     Toolbox::builder(registry, policy).build()
 }
 

@@ -2,7 +2,7 @@
 
 use gripper_runtime::{
     Access, Block, Call, ErrorCode, Facts, Place, Resource, Tool, ToolError, Use,
-    tool::{Background, Done, Kind, Loading, ResultBound},
+    tool::{Background, Done, Hints, Kind, Loading, ResultBound},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -42,6 +42,7 @@ impl Tool for BashOutput {
         bound: ResultBound::SelfBounded,
         loading: Loading::Deferrable,
         background: Background::Always,
+        hints: Hints { idempotent: false, ..Hints::READS },
         ..Facts::DEFAULT
     };
 

@@ -13,7 +13,7 @@ use gripper_runtime::{
     Access, Block, Call, ErrorCode, Facts, Place, Tool, ToolError,
     permissions::{Behavior, PathUse, Policy, Sieve},
     schema::Problem,
-    tool::{Background, Done, Kind, ResultBound},
+    tool::{Background, Done, Hints, Kind, ResultBound},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -100,6 +100,7 @@ impl Tool for Glob {
         bound: ResultBound::SelfBounded,
         time_limit: Duration::from_secs(60),
         background: Background::Always,
+        hints: Hints::READS,
         ..Facts::DEFAULT
     };
 

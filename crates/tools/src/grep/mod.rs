@@ -14,7 +14,7 @@ use gripper_runtime::{
     Access, Block, Call, ErrorCode, Facts, Place, Tool, ToolError,
     permissions::{Behavior, Sieve},
     schema::Problem,
-    tool::{Background, Done, Kind, ResultBound},
+    tool::{Background, Done, Hints, Kind, ResultBound},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -138,6 +138,7 @@ impl Tool for Grep {
         bound: ResultBound::SelfBounded,
         time_limit: Duration::from_secs(60),
         background: Background::Always,
+        hints: Hints::READS,
         ..Facts::DEFAULT
     };
 

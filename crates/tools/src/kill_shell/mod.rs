@@ -3,7 +3,7 @@
 use gripper_runtime::{
     Access, Block, Call, Facts, Place, Resource, Tool, ToolError, Use,
     schema::Problem,
-    tool::{Background, Done},
+    tool::{Background, Done, Hints},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,6 +55,7 @@ impl Tool for KillShell {
         aliases: &["TaskStop", "KillBash"],
         search_hint: "stop end kill background task shell",
         background: Background::Always,
+        hints: Hints { idempotent: true, ..Hints::CHANGES },
         ..Facts::DEFAULT
     };
 

@@ -14,7 +14,7 @@ use std::{
 use gripper_runtime::{
     Access, Block, Call, ErrorCode, Facts, Place, Tool, ToolError,
     schema::Problem,
-    tool::{Background, Done, Kind, ResultBound, SessionEffect},
+    tool::{Background, Done, Hints, Kind, ResultBound, SessionEffect},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -125,6 +125,7 @@ impl Tool for Read {
         kind: Kind::Read,
         bound: ResultBound::SelfBounded,
         background: Background::Always,
+        hints: Hints::READS,
         ..Facts::DEFAULT
     };
 

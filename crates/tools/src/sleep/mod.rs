@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gripper_runtime::{
     Access, Block, Call, Facts, Place, Tool, ToolError,
-    tool::{Done, ErrorCode, Loading, Progress},
+    tool::{Done, ErrorCode, Hints, Loading, Progress},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -46,6 +46,7 @@ impl Tool for Sleep {
         title: "Wait",
         search_hint: "wait pause delay seconds time",
         loading: Loading::Deferrable,
+        hints: Hints::READS,
         ..Facts::DEFAULT
     };
 

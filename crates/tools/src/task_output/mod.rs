@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gripper_runtime::{
     Access, Block, Call, Facts, Place, Resource, Tool, ToolError, Use,
-    tool::{Background, Done, Kind, ResultBound},
+    tool::{Background, Done, Hints, Kind, ResultBound},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -54,6 +54,7 @@ impl Tool for TaskOutput {
         kind: Kind::Read,
         bound: ResultBound::SelfBounded,
         background: Background::Always,
+        hints: Hints { idempotent: false, ..Hints::READS },
         ..Facts::DEFAULT
     };
 

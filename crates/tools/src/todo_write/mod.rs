@@ -6,7 +6,7 @@ use gripper_runtime::{
     Access, Block, Call, Facts, Place, Resource, Tool, ToolError, Use,
     permissions::Opinion,
     schema::Problem,
-    tool::{Background, Done},
+    tool::{Background, Done, Hints},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -98,6 +98,7 @@ impl Tool for TodoWrite {
         title: "Update to-dos",
         search_hint: "to-do list plan steps progress tasks",
         background: Background::Always,
+        hints: Hints { destructive: false, idempotent: true, ..Hints::CHANGES },
         ..Facts::DEFAULT
     };
 

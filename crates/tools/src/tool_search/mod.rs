@@ -2,7 +2,7 @@
 
 use gripper_runtime::{
     Access, Block, Call, Facts, Place, Tool, ToolError,
-    tool::{Done, Kind, Loading, ResultBound, SessionEffect},
+    tool::{Done, Hints, Kind, Loading, ResultBound, SessionEffect},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,6 +61,7 @@ impl Tool for ToolSearch {
         kind: Kind::Search,
         // A schema cut in half cannot be used; the number of matches keeps it in bounds.
         bound: ResultBound::Chars(200_000, gripper_runtime::results::Strategy::KeepStart),
+        hints: Hints::READS,
         ..Facts::DEFAULT
     };
 

@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use gripper_runtime::{
-    Access, Block, Call, ErrorCode, Facts, Place, Tool, ToolError, files::Change, schema::Problem, tool::Done,
+    Access, Block, Call, ErrorCode, Facts, Place, Tool, ToolError,
+    files::Change,
+    schema::Problem,
+    tool::{Done, Hints},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -36,6 +39,7 @@ impl Tool for Write {
         title: "Write file",
         aliases: &["FileWrite", "Replace", "write_file"],
         search_hint: "write create save new file content",
+        hints: Hints { idempotent: true, ..Hints::CHANGES },
         ..editing::FACTS
     };
 

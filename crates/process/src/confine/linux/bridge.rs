@@ -28,10 +28,11 @@ use tokio_util::task::AbortOnDropHandle;
 /// Nobody else listens in an empty network.
 const PORT: u16 = 3128;
 
-/// What leads the usual programs to the proxy.
-pub(in super::super) fn proxy_variables() -> Result<Vec<(OsString, OsString)>, String> {
+/// What leads the usual programs to the proxy. A command's own servers are reached without it, unless
+/// `home` says that the machine's are meant.
+pub(in super::super) fn proxy_variables(home: bool) -> Result<Vec<(OsString, OsString)>, String> {
     let proxied = ["http_proxy", "https_proxy", "all_proxy"];
-    let local = ("no_proxy", "localhost,127.0.0.1,::1".to_owned());
+    let local = ("no_proxy", if home { "" } else { "localhost,127.0.0.1,::1" }.to_owned());
     let all = proxied.map(|name| (name, format!("http://127.0.0.1:{PORT}"))).into_iter().chain([local]);
     // Some programs read the small name only, some the large.
     let both =

@@ -15,15 +15,12 @@ use std::{
     path::Path,
 };
 
-use rustix::{
-    io::{FdFlags, fcntl_setfd},
-    process::{Resource, Rlimit, setrlimit},
-};
+use rustix::io::{FdFlags, fcntl_setfd};
 use seccompiler::BpfProgram;
 use tokio::process::Command;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Backend, Layer, Limits, Network, Profile, profile};
+use super::{Backend, Layer, Network, Profile, profile};
 
 pub(super) use bridge::proxy_variables;
 pub(super) use probe::layers;
@@ -32,7 +29,6 @@ pub(super) use probe::layers;
 #[derive(Default)]
 pub(super) struct Entry {
     bridge: Option<bridge::Inside>,
-    limits: Vec<(Resource, u64)>,
     /// Open for the program that is run, and closed in every other.
     inherited: Vec<OwnedFd>,
     landlock: Option<OwnedFd>,
@@ -57,9 +53,6 @@ impl Entry {
     fn apply(&self) -> io::Result<()> {
         if let Some(bridge) = &self.bridge {
             bridge.enter()?;
-        }
-        for (resource, most) in &self.limits {
-            setrlimit(*resource, Rlimit { current: Some(*most), maximum: Some(*most) })?;
         }
         for fd in &self.inherited {
             fcntl_setfd(fd, FdFlags::empty())?;
@@ -90,7 +83,7 @@ impl Held {
     pub(super) fn started(&mut self, network: &Network) -> Result<(), String> {
         if let (Some(outside), Network::Proxy(proxy)) = (self.outside.take(), network) {
             let failed = |why: io::Error| format!("the way to the proxy could not be opened: {why}");
-            self.bridge = Some(bridge::carry(&outside, proxy.clone()).map_err(failed)?);
+            self.bridge = Some(bridge::carry(&outside, proxy.socket()).map_err(failed)?);
         }
         Ok(())
     }
@@ -102,8 +95,7 @@ pub(super) fn prepare(
     cwd: &Path,
     weaker: &mut Vec<String>,
 ) -> Result<(Vec<OsString>, Entry, Held), String> {
-    let (mut entry, mut held) =
-        (Entry { limits: limits(profile.limits), ..Entry::default() }, Held::default());
+    let (mut entry, mut held) = (Entry::default(), Held::default());
     if matches!(profile.network, Network::Proxy(_)) {
         super::probe().state("user namespaces").map_err(|why| format!("no network of its own: {why}"))?;
         let (inside, outside) = bridge::pair().map_err(|why| why.to_string())?;
@@ -129,17 +121,4 @@ pub(super) fn prepare(
 fn memory_file() -> io::Result<File> {
     let file = rustix::fs::memfd_create("gripper", rustix::fs::MemfdFlags::CLOEXEC)?;
     Ok(File::from(file))
-}
-
-fn limits(limits: Limits) -> Vec<(Resource, u64)> {
-    // The system counts all processes of the user, so those that there are come on top; what is
-    // counted for the whole machine is never too little.
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let running = load.split(['/', ' ']).nth(4).and_then(|count| count.parse::<u64>().ok()).unwrap_or(0);
-    let all = [
-        (Resource::Nproc, limits.processes.map(|most| most.saturating_add(running))),
-        (Resource::Data, limits.memory),
-        (Resource::Fsize, limits.file_size),
-    ];
-    all.into_iter().filter_map(|(resource, most)| Some((resource, most?))).collect()
 }

@@ -1,0 +1,211 @@
+//! Sessions for clients, with the settings and rules of wherever they work.
+
+use std::{
+    fs::File,
+    io::{BufRead, BufReader, Read},
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use futures::{FutureExt, future::BoxFuture};
+use gripper_mcp::server::{Document, Host, Opening, Session as ClientSession};
+use gripper_runtime::{
+    Toolbox,
+    approve::{Checks, Coordinator},
+    environment::Environment,
+    tool::ToolSpec,
+};
+
+use crate::{
+    basis::{Basis, PolicyFlags},
+    exit::UsageError,
+    session::{self, Session},
+};
+
+/// How much of a document is given out.
+const MOST_BYTES: u64 = 1024 * 1024;
+const RESULTS: &str = "gripper://results/";
+const TODOS: &str = "gripper://todos";
+const AUDIT: &str = "gripper://audit";
+
+/// Which tools are served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Profile {
+    /// Those that change nothing
+    ReadOnly,
+    /// Those and the ones that edit files
+    Edit,
+    /// All
+    Full,
+}
+
+/// Opens sessions.
+pub(crate) struct Front {
+    environment: Environment,
+    flags: PolicyFlags,
+    profile: Profile,
+    names: Vec<String>,
+    /// The person chose the folder; clients do not.
+    pinned: bool,
+}
+
+impl Front {
+    pub(crate) fn new(
+        environment: Environment,
+        flags: PolicyFlags,
+        (profile, names): (Profile, Vec<String>),
+        pinned: bool,
+    ) -> anyhow::Result<Self> {
+        let registry = session::registry()?;
+        for name in &names {
+            if registry.get(name).is_none() {
+                let known: Vec<&str> = registry.iter().map(|tool| tool.spec().name.as_ref()).collect();
+                return Err(UsageError(format!(
+                    "--tools: there is no tool called {name}; there are {}",
+                    known.join(", ")
+                ))
+                .into());
+            }
+        }
+        Ok(Self { environment, flags, profile, names, pinned })
+    }
+
+    fn wants(&self, spec: &ToolSpec) -> bool {
+        let named = |name: &String| *name == spec.name || spec.aliases.iter().any(|alias| name == alias);
+        let facts = &spec.facts;
+        (self.names.is_empty() || self.names.iter().any(named))
+            && match self.profile {
+                Profile::ReadOnly => facts.hints.read_only,
+                Profile::Edit => facts.hints.read_only || facts.edits_files,
+                Profile::Full => true,
+            }
+    }
+
+    async fn opened(&self, opening: Opening) -> anyhow::Result<Arc<dyn ClientSession>> {
+        let (mut environment, mut flags) = (self.environment.clone(), self.flags.clone());
+        if let (Some(first), false) = (opening.roots.first(), self.pinned) {
+            environment.cwd = Some(first.canonicalize()?);
+            flags.add_dir.extend(opening.roots.iter().skip(1).cloned());
+        }
+        let basis = Basis::read(&flags, &environment)?;
+        let person = Coordinator::new(opening.approver, Checks::default());
+        let wanted = |spec: &ToolSpec| self.wants(spec);
+        let yes = flags.yes;
+        let session = session::open_with(&environment, basis, &wanted, |builder| match yes {
+            true => builder,
+            false => builder.approver(Arc::new(person)),
+        });
+        let session = session.await?;
+        let folder = environment.config_dir;
+        Ok(Arc::new(Served { toolbox: session.toolbox.clone(), session: Mutex::new(session), folder }))
+    }
+}
+
+impl Host for Front {
+    fn open(&self, opening: Opening) -> BoxFuture<'_, Result<Arc<dyn ClientSession>, String>> {
+        self.opened(opening).map(|opened| opened.map_err(|error| format!("{error:#}"))).boxed()
+    }
+
+    fn concurrency(&self) -> usize {
+        let usual = gripper_runtime::Settings::default().max_concurrency;
+        self.environment.max_concurrency.unwrap_or(usual)
+    }
+}
+
+/// One client's session.
+struct Served {
+    toolbox: Arc<Toolbox>,
+    session: Mutex<Session>,
+    folder: Option<PathBuf>,
+}
+
+impl Served {
+    fn results(&self) -> Option<PathBuf> {
+        Some(self.folder.as_ref()?.join("sessions").join(self.toolbox.session()).join("results"))
+    }
+
+    fn todos(&self) -> String {
+        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        serde_json::to_string_pretty(&session.todos().items()).unwrap_or_default()
+    }
+
+    /// What the audit log says of this session, the latest of it.
+    fn audit(&self) -> Option<std::io::Result<String>> {
+        let log = self.folder.as_ref()?.join("audit/audit.jsonl");
+        let own = format!("\"{}\"", self.toolbox.session());
+        let read = || {
+            let mut lines = String::new();
+            for line in BufReader::new(File::open(&log)?).lines() {
+                let line = line?;
+                if line.contains(&own) {
+                    lines.push_str(&line);
+                    lines.push('\n');
+                }
+            }
+            let over = lines.len().saturating_sub(MOST_BYTES as usize);
+            let cut = lines[lines.floor_char_boundary(over)..].find('\n').map_or(0, |end| over + end + 1);
+            Ok(if over > 0 { lines.split_off(cut) } else { lines })
+        };
+        Some(read())
+    }
+
+    fn result(&self, name: &str) -> Option<std::io::Result<String>> {
+        // One name in one folder: no address leads anywhere else.
+        if name.is_empty() || name.contains(['/', '\\', '\0']) || name.starts_with('.') {
+            return None;
+        }
+        let file = File::open(self.results()?.join(name)).ok()?;
+        let mut text = Vec::new();
+        let read = file.take(MOST_BYTES).read_to_end(&mut text);
+        Some(read.map(|_| String::from_utf8_lossy(&text).into_owned()))
+    }
+}
+
+impl ClientSession for Served {
+    fn toolbox(&self) -> &Arc<Toolbox> {
+        &self.toolbox
+    }
+
+    fn refresh(&self) {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).refresh();
+    }
+
+    fn documents(&self) -> Vec<Document> {
+        let document = |uri: &str, name: &str, description: &str, media_type| Document {
+            uri: uri.to_owned(),
+            name: name.to_owned(),
+            description: description.to_owned(),
+            media_type,
+        };
+        let mut all = vec![
+            document(TODOS, "to-do list", "The to-do list of this session", "application/json"),
+            document(AUDIT, "audit log", "What was decided and done in this session", "application/jsonl"),
+        ];
+        let folder = self.results().and_then(|folder| folder.read_dir().ok());
+        let names =
+            folder.into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
+        names.sort();
+        all.extend(names.iter().map(|name| {
+            document(&format!("{RESULTS}{name}"), name, "The whole of a result that was cut", "text/plain")
+        }));
+        all
+    }
+
+    fn document(&self, uri: &str) -> Option<Result<String, String>> {
+        let read = match uri {
+            TODOS => Some(Ok(self.todos())),
+            AUDIT => self.audit(),
+            _ => self.result(uri.strip_prefix(RESULTS)?),
+        };
+        read.map(|read| read.map_err(|error| format!("{uri} could not be read: {error}")))
+    }
+
+    fn end(&self) -> BoxFuture<'_, ()> {
+        let toolbox = self.toolbox.clone();
+        async move {
+            toolbox.end().await;
+        }
+        .boxed()
+    }
+}

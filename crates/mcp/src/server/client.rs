@@ -1,0 +1,185 @@
+//! What one client has here: a session that opens when it is first needed, and its open questions.
+
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use gripper_runtime::approve::{Approver, Ask, Reply};
+use rmcp::{ErrorData, RoleServer, model::ProtocolVersion, service::RequestContext};
+use tokio::sync::{OnceCell, mpsc};
+
+use super::{Host, Opening, Session, call::Suspended, gate::Gate, log::Log};
+
+/// How long a client may take to say where it works.
+const ROOTS_TIME: Duration = Duration::from_secs(5);
+/// How long a call waits for the client to come back with an answer.
+const ANSWER_TIME: Duration = Duration::from_secs(600);
+/// Calls of one client that wait so.
+const MOST_SUSPENDED: usize = 64;
+
+/// One client.
+pub(super) struct Client {
+    host: Arc<dyn Host>,
+    session: OnceCell<Arc<dyn Session>>,
+    pub(super) gate: Arc<Gate>,
+    pub(super) questions: Arc<Questions>,
+    pub(super) log: Log,
+    suspended: Mutex<HashMap<String, Suspended>>,
+    calls: AtomicU64,
+}
+
+impl Client {
+    pub(super) fn new(host: Arc<dyn Host>) -> Arc<Self> {
+        let gate = Gate::new(host.concurrency());
+        Arc::new(Self {
+            host,
+            session: OnceCell::new(),
+            gate,
+            questions: Arc::default(),
+            log: Log::default(),
+            suspended: Mutex::default(),
+            calls: AtomicU64::new(1),
+        })
+    }
+
+    /// The session, opened by whichever request comes first.
+    pub(super) async fn session(
+        &self,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Arc<dyn Session>, ErrorData> {
+        let opened = self.session.get_or_try_init(|| async {
+            let opening = Opening { roots: roots(context).await, approver: self.questions.clone() };
+            self.host.open(opening).await
+        });
+        let session = opened.await.map_err(|why| {
+            ErrorData::internal_error(format!("the session could not be opened: {why}"), None)
+        })?;
+        session.refresh();
+        Ok(session.clone())
+    }
+
+    /// An id that no other call of this client has.
+    pub(super) fn next_call(&self) -> Arc<str> {
+        format!("c{}", self.calls.fetch_add(1, Ordering::Relaxed)).into()
+    }
+
+    /// Keeps a call until its answer comes, under a name that nobody can guess.
+    pub(super) fn suspend(&self, call: Suspended) -> String {
+        let name = uuid::Uuid::new_v4().to_string();
+        let mut suspended = self.suspended();
+        suspended.retain(|_, other| other.since.elapsed() < ANSWER_TIME);
+        if suspended.len() >= MOST_SUSPENDED
+            && let Some(oldest) =
+                suspended.iter().min_by_key(|(_, other)| other.since).map(|(name, _)| name.clone())
+        {
+            suspended.remove(&oldest);
+        }
+        suspended.insert(name.clone(), call);
+        name
+    }
+
+    /// Takes such a call up again.
+    pub(super) fn resume(&self, name: &str) -> Option<Suspended> {
+        self.suspended().remove(name).filter(|call| call.since.elapsed() < ANSWER_TIME)
+    }
+
+    fn suspended(&self) -> MutexGuard<'_, HashMap<String, Suspended>> {
+        self.suspended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the session, if one was opened.
+    pub(super) async fn end(&self) {
+        if let Some(session) = self.session.get() {
+            session.end().await;
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // A client that went away leaves nothing running.
+        if let (Some(session), Ok(runtime)) =
+            (self.session.get().cloned(), tokio::runtime::Handle::try_current())
+        {
+            runtime.spawn(async move { session.end().await });
+        }
+    }
+}
+
+/// The folders the client works in, if it tells.
+#[expect(deprecated, reason = "clients of earlier revisions offer roots")]
+async fn roots(context: &RequestContext<RoleServer>) -> Vec<PathBuf> {
+    let offers = context.client_capabilities().is_some_and(|capabilities| capabilities.roots.is_some());
+    if !offers || stateless(context) {
+        return Vec::new();
+    }
+    let Ok(Ok(told)) = tokio::time::timeout(ROOTS_TIME, context.peer.list_roots()).await else {
+        return Vec::new();
+    };
+    let path = |uri: &str| url::Url::parse(uri).ok()?.to_file_path().ok().filter(|path| path.is_dir());
+    told.roots.iter().filter_map(|root| path(&root.uri)).collect()
+}
+
+/// Whether the client speaks a revision in which a server asks nothing by itself: each request
+/// stands alone, and what is missing is asked for in the answer.
+pub(super) fn stateless(context: &RequestContext<RoleServer>) -> bool {
+    context
+        .protocol_version()
+        .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+}
+
+/// Leads each question to the call it is about.
+#[derive(Default)]
+pub(super) struct Questions(Mutex<HashMap<Arc<str>, mpsc::UnboundedSender<News>>>);
+
+/// What a call hears of its questions.
+pub(super) enum News {
+    Asked(Box<Ask>, Reply),
+    Moot(Arc<str>),
+}
+
+/// A call's way to its questions, closed by dropping it.
+pub(super) struct Route {
+    questions: Arc<Questions>,
+    call: Arc<str>,
+}
+
+impl Questions {
+    pub(super) fn open(self: &Arc<Self>, call: Arc<str>) -> (Route, mpsc::UnboundedReceiver<News>) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        self.routes().insert(call.clone(), sender);
+        (Route { questions: self.clone(), call }, receiver)
+    }
+
+    fn routes(&self) -> MutexGuard<'_, HashMap<Arc<str>, mpsc::UnboundedSender<News>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Route {
+    fn drop(&mut self) {
+        self.questions.routes().remove(&self.call);
+    }
+}
+
+impl Approver for Questions {
+    fn push(&self, ask: Ask, reply: Reply) {
+        // A question whose call is gone is dropped with its reply, and that is a no.
+        if let Some(call) = self.routes().get(&ask.call_id) {
+            call.send(News::Asked(Box::new(ask), reply)).ok();
+        }
+    }
+
+    fn remove(&self, id: &str) {
+        let id: Arc<str> = id.into();
+        for call in self.routes().values() {
+            call.send(News::Moot(id.clone())).ok();
+        }
+    }
+}
