@@ -70,7 +70,11 @@ impl Basis {
         let wrong =
             |found: &&Diagnostic| found.weight == Weight::Error && found.source.scope == Scope::CommandLine;
         if let Some(found) = loaded.diagnostics.iter().find(wrong) {
-            return Err(UsageError(format!("on the command line: {found}")).into());
+            let of_servers = found.source.file.as_deref().map_or(flags.settings.is_none(), |file| {
+                loaded_from(&flags.mcp_config, environment).iter().any(|given| given == file)
+            });
+            let flag = if of_servers { "--mcp-config" } else { "--settings" };
+            return Err(UsageError(format!("{flag}: {found}")).into());
         }
         let policy = with_flags(flags, environment, &loaded)?;
         let (flags, environment) = (flags.clone(), environment.clone());
@@ -147,6 +151,12 @@ impl Basis {
             show::warn(&format!("{more} about settings: gripper settings --json lists all"));
         }
     }
+}
+
+/// The files that a flag names.
+fn loaded_from(given: &[String], environment: &Environment) -> Vec<PathBuf> {
+    let cwd = environment.cwd.clone().unwrap_or_default();
+    given.iter().map(|given| cwd.join(given)).collect()
 }
 
 /// Where the settings of this run are looked for.

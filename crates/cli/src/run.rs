@@ -78,8 +78,8 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
             },
             call = ready(&mut next), if next.is_some() => {
                 next = None;
-                turn.renew_tools();
                 session.refresh();
+                turn.renew_tools();
                 tell_changes(&session, &mut screen)?;
                 submit(&turn, call);
             }

@@ -65,6 +65,8 @@ impl Session {
             self.hooks.replace(HookRunner::new(entries, around));
             self.servers.replace(self.basis.servers());
             self.servers.start();
+            // Which tools there are follows from the policy too.
+            self.servers.publish();
             self.toolbox.settings_changed();
         }
     }

@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use gripper_shell::{EffectKind, RiskKind, hidden};
+use gripper_shell::{RiskKind, hidden};
 use serde::Serialize;
 
 use crate::{
