@@ -44,17 +44,21 @@ impl Peer {
         Self { stdin: child.stdin.take(), child, lines }
     }
 
-    /// One that has said hello, and can ask its person or not.
+    /// One that has said hello, and cannot ask its person.
     fn greeted(workspace: &Workspace, args: &[&str]) -> Self {
         let mut peer = Self::start(workspace, args);
+        peer.greet();
+        peer
+    }
+
+    fn greet(&mut self) {
         let hello = json!({
             "protocolVersion": "2025-11-25", "capabilities": {},
             "clientInfo": { "name": "test", "version": "1" },
         });
-        let told = peer.ask(0, "initialize", hello);
+        let told = self.ask(0, "initialize", hello);
         assert_eq!(told["result"]["serverInfo"]["name"], "gripper", "{told}");
-        peer.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-        peer
+        self.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     }
 
     fn send(&mut self, message: &Value) {
@@ -124,7 +128,12 @@ fn until(what: &str, done: impl Fn() -> bool) {
 #[test]
 fn what_is_not_there_and_what_is_not_a_message_get_one_clear_error() {
     let workspace = Workspace::new();
-    let mut peer = Peer::greeted(&workspace, &[]);
+    let mut peer = Peer::start(&workspace, &[]);
+    peer.send(
+        &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } }),
+    );
+    peer.send_line("");
+    peer.greet();
     let unknown = peer.call(1, "Reed", json!({}));
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
     assert!(unknown["error"]["message"].as_str().unwrap().contains("did you mean Read?"), "{unknown}");

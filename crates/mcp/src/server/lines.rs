@@ -4,6 +4,7 @@
 use futures::StreamExt;
 use rmcp::{
     ErrorData, RoleServer,
+    model::JsonRpcMessage,
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::{Transport, async_rw::AsyncRwTransport},
 };
@@ -16,6 +17,8 @@ use super::LONGEST_MESSAGE;
 /// The two streams.
 pub(super) struct Lines<R, W: AsyncWrite> {
     read: FramedRead<R, LinesCodec>,
+    /// A request has come: what comes before the first has nothing to be about.
+    begun: bool,
     /// The reader has just reported something, after which it claims once to be at its end.
     stumbled: bool,
     write: AsyncRwTransport<RoleServer, Empty, W>,
@@ -28,7 +31,7 @@ where
 {
     pub(super) fn new(read: R, write: W) -> Self {
         let read = FramedRead::new(read, LinesCodec::new_with_max_length(LONGEST_MESSAGE));
-        Self { read, stumbled: false, write: AsyncRwTransport::new_server(empty(), write) }
+        Self { read, begun: false, stumbled: false, write: AsyncRwTransport::new_server(empty(), write) }
     }
 }
 
@@ -55,7 +58,13 @@ where
                 }
                 None => return None,
                 Some(Ok(line)) => match message(&line) {
-                    Ok(message) => return Some(message),
+                    Ok(message) => {
+                        self.begun |= matches!(message, JsonRpcMessage::Request(_));
+                        if self.begun {
+                            return Some(message);
+                        }
+                        None
+                    }
                     Err(refusal) => refusal,
                 },
                 Some(Err(error)) => {
