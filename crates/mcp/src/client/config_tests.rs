@@ -7,7 +7,7 @@ use gripper_runtime::{
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::{Endpoint, expand, read};
+use super::{CALL_LIMIT, Endpoint, expand, read};
 
 fn file(scope: Scope, value: Value) -> Node {
     Node::parse(&value.to_string(), &Source::of(scope)).unwrap().0
@@ -61,7 +61,7 @@ fn the_strongest_file_counts_whole() {
 #[case(json!(0.5), Duration::from_millis(500))]
 #[case(json!(999), Duration::from_secs(999))]
 #[case(json!(1000), Duration::from_secs(1))]
-#[case(json!(0), super::CALL_LIMIT)]
+#[case(json!(0), CALL_LIMIT)]
 fn limits_are_seconds_or_milliseconds(#[case] written: Value, #[case] meant: Duration) {
     let (servers, _) = read(&[file(Scope::User, json!({"a": {"command": "a", "timeout": written}}))], &[]);
     assert_eq!(servers[0].call_limit, meant);
