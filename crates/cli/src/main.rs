@@ -13,7 +13,6 @@ mod interrupt;
 mod lines;
 mod live;
 mod mcp;
-mod mcp_servers;
 mod rules;
 mod run;
 mod sandbox;

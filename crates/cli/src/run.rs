@@ -69,7 +69,7 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
             biased;
             Ok(()) = interrupt.changed() => {
                 (interrupted, reading, next) = (true, false, None);
-                turn.cancel();
+                turn.interrupt();
                 turn.close();
             }
             event = turn.next() => match event {

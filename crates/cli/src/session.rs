@@ -38,9 +38,9 @@ pub(crate) struct Session {
     failures: Arc<HookFailures>,
     basis: Basis,
     hooks: Arc<LiveHooks>,
-    pub(crate) servers: Arc<Servers>,
     todos: TodoList,
     pub(crate) tasks: Tasks,
+    pub(crate) servers: Arc<Servers>,
 }
 
 /// Counts hooks that failed.
@@ -123,21 +123,21 @@ pub(crate) fn surroundings(environment: &Environment, tools: Option<Arc<dyn Call
 
 /// All built-in tools, to be looked at.
 pub(crate) fn registry() -> anyhow::Result<Registry> {
-    registry_of(&Services::default(), None, &|_| true)
+    registry_of(&Services::default(), &|_| true, None)
 }
 
-/// All tools of a place, to be looked at, as its settings have them: also those of servers that are quick to say what they have. Gives the names of
+/// All tools, to be looked at: also those of servers that are quick to say what they have. Gives the names of
 /// the servers that are still to come too.
 pub(crate) async fn whole_registry(
     environment: &Environment,
     basis: &mut Basis,
     patience: Duration,
 ) -> anyhow::Result<(Registry, Vec<String>)> {
-    let servers = servers(environment, basis);
+    let (services, servers) = (services(environment, basis), servers(environment, basis));
     if servers.all().is_empty() {
-        return Ok((registry_of(&services(environment, basis), None, &|_| true)?, Vec::new()));
+        return Ok((registry_of(&services, &|_| true, None)?, Vec::new()));
     }
-    let mut registry = registry_of(&services(environment, basis), Some(&servers), &|_| true)?;
+    let mut registry = registry_of(&services, &|_| true, Some(&servers))?;
     servers.settle(patience).await;
     for tool in servers.tools() {
         registry.register(tool).unwrap_or_else(|error| show::warn(&error.to_string()));
@@ -164,8 +164,8 @@ fn services(environment: &Environment, basis: &Basis) -> Services {
 /// The built-in tools that are wanted.
 fn registry_of(
     services: &Services,
-    servers: Option<&Arc<Servers>>,
     wanted: Wanted<'_>,
+    servers: Option<&Arc<Servers>>,
 ) -> anyhow::Result<Registry> {
     let mut registry = Registry::default();
     let about_servers = servers.map(gripper_mcp::tools).unwrap_or_default();
@@ -202,7 +202,7 @@ pub(crate) async fn open_with(
     }
     let services = services(environment, &basis);
     let servers = servers(environment, &mut basis);
-    let registry = registry_of(&services, (!servers.all().is_empty()).then_some(&servers), wanted)?;
+    let registry = registry_of(&services, wanted, (!servers.all().is_empty()).then_some(&servers))?;
     let mut builder = Toolbox::builder(registry, basis.policy.clone()).settings(limits);
     builder = builder.saver(Arc::new(Saver(basis.sources()?)));
     if basis.flags.yes {
@@ -281,6 +281,8 @@ fn commands(environment: &Environment, basis: &Basis) -> bash::Settings {
             file_size: limit("fileSizeMb").map(|megabytes| megabytes << 20),
             cpu_seconds: limit("cpuSeconds"),
         },
+        start_files: flag("bash.startFiles") != Some(false),
+        ..bash::Settings::default()
     }
     .with_limits_of_env()
 }

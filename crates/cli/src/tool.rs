@@ -61,7 +61,7 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
     loop {
         tokio::select! {
             biased;
-            Ok(()) = interrupt.changed() => turn.cancel(),
+            Ok(()) = interrupt.changed() => turn.interrupt(),
             event = turn.next() => match event {
                 Some(Event::Result(result)) => last = Some(result),
                 Some(Event::Hook { run, .. }) => show::hook(&run),

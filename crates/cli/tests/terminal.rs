@@ -225,3 +225,20 @@ fn live_rows_make_room_for_a_question() {
     assert!(!seen[asked..answered].contains("\u{1b}["), "nothing is drawn into the question: {seen:?}");
     assert!(seen.contains("beyond the fence") && seen.contains("all well"), "{seen}");
 }
+
+#[test]
+fn an_edit_in_place_is_shown_before_it_is_made() {
+    let workspace = Workspace::new();
+    let file = workspace.write("a.txt", "one\nsame\n");
+    let input = json!({"command": "sed -i s/one/two/ a.txt"}).to_string();
+    let mut session = Session::start(&workspace, &["tool", "Bash", &input]);
+    session.wait_for("-one").wait_for("+two").wait_for(PROMPT);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "one\nsame\n", "nothing happens before the answer");
+    // What somebody else writes meanwhile is not lost.
+    std::fs::write(&file, "one\nother\n").unwrap();
+    session.type_in("1\r");
+    let (code, seen) = session.end();
+    assert_eq!(code, 0, "{seen}");
+    assert!(seen.contains("the edit was made anew"), "{seen}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "two\nother\n");
+}

@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use gripper_shell::{EffectKind, RiskKind, hidden};
+use gripper_shell::{RiskKind, hidden};
 use serde::Serialize;
 
 use crate::{
@@ -379,13 +379,7 @@ impl Judge<'_, '_> {
     /// Commands that only query the network, where that is allowed.
     fn network_read(&self) -> Option<Decision> {
         let analysis = &self.request.command_use()?.analysis;
-        let queries =
-            |kind: &EffectKind| kind.is_read() || matches!(kind, EffectKind::Network { sends: false, .. });
-        let only = analysis.unresolved().is_empty()
-            && analysis.confined().is_empty()
-            && analysis.risks().is_empty()
-            && analysis.effects().all(|effect| queries(&effect.kind));
-        (self.policy.flags.network_reads && only).then(|| {
+        (self.policy.flags.network_reads && analysis.only_queries()).then(|| {
             Decision::new(
                 Behavior::Allow,
                 By::Tool,

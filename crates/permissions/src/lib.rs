@@ -39,7 +39,7 @@ pub use command::{CommandPlace, CommandUse};
 pub use decide::{Behavior, By, Check, Decision, Risk, Sieve, Suggestion, decide};
 pub use diagnostic::{Diagnostic, Weight};
 pub use examples::{failing_examples, matching};
-pub use gripper_shell::{Target, Verdict, hidden::visible};
+pub use gripper_shell::{EffectKind, Target, Verdict, Via, hidden::visible, programs};
 pub use lint::lint;
 pub use mode::{Mode, UnknownMode};
 pub use policy::{Deceptive, Examples, Flags, Policy, Rules, SourcedRule};

@@ -9,7 +9,7 @@ use gripper_permissions::{CommandPlace, CommandUse, Policy, Request, Subject};
 
 use crate::{
     place::{Located, Place},
-    tool::{DynTool, ValidInput},
+    tool::{DynTool, Interrupt, ValidInput},
 };
 
 /// Something that calls can get in each other's way about.
@@ -43,6 +43,7 @@ pub struct Access {
     changes_outside: bool,
     command: Option<String>,
     opaque: bool,
+    must_finish: bool,
 }
 
 impl Access {
@@ -60,6 +61,7 @@ impl Access {
             changes_outside: false,
             command: None,
             opaque: false,
+            must_finish: false,
         }
     }
 
@@ -82,12 +84,18 @@ impl Access {
         let place = CommandPlace { cwd: &cwd, home: &home, real: &real };
         let request = Request::command(&tool.spec().name, text, policy, place);
         let mut known = if request.read_only { Self::concurrency_safe() } else { Self::unknown() };
+        let analysis = request.command_use().map(|command| &command.analysis);
         // The calls behind it start where it ends.
-        let end = request.command_use().and_then(|command| command.analysis.cwd());
-        if end != Some(&*cwd) {
+        if analysis.and_then(|analysis| analysis.cwd()) != Some(&*cwd) {
             known = known.alone();
         }
-        Self { subjects: request.subjects, ..known }
+        let must_finish = analysis.is_some_and(|analysis| analysis.must_finish());
+        Self { subjects: request.subjects, must_finish, ..known }
+    }
+
+    /// What an interrupt does to the call, where its tool says `usual`.
+    pub(crate) fn interrupt(&self, usual: Interrupt) -> Interrupt {
+        if self.must_finish { Interrupt::Block } else { usual }
     }
 
     /// The command line among the subjects, taken apart.

@@ -49,7 +49,12 @@ impl Place {
 impl Located {
     /// As a permission subject.
     pub fn subject(&self, write: bool) -> Subject {
-        Subject::Path(PathUse::new(&self.written, &self.real, write))
+        Subject::Path(self.path_use(write))
+    }
+
+    /// As rules look at it.
+    pub fn path_use(&self, write: bool) -> PathUse {
+        PathUse::new(&self.written, &self.real, write)
     }
 }
 

@@ -109,6 +109,8 @@ pub struct Part {
     pub(crate) output: Output,
     /// What exit codes mean that are no failure.
     pub exits: Vec<(i32, String)>,
+    /// Cut short, it would leave things half done.
+    pub must_finish: bool,
 }
 
 impl Part {
@@ -218,6 +220,16 @@ impl Analysis {
         self.parts.iter().flat_map(|part| &part.effects)
     }
 
+    /// Whether it does no more than read what is named and ask others on the network, telling them nothing.
+    pub fn only_queries(&self) -> bool {
+        let queries =
+            |kind: &EffectKind| kind.is_read() || matches!(kind, EffectKind::Network { sends: false, .. });
+        self.unresolved.is_empty()
+            && self.confined.is_empty()
+            && self.risks().is_empty()
+            && self.effects().all(|effect| queries(&effect.kind))
+    }
+
     /// How far it only reads.
     pub fn verdict(&self) -> Verdict {
         if !self.unresolved.is_empty() || !self.parts.iter().all(Part::only_reads) {
@@ -285,6 +297,11 @@ impl Analysis {
         needs.hosts.sort();
         needs.hosts.dedup();
         needs
+    }
+
+    /// Whether some part of it would leave things half done if it were cut short.
+    pub fn must_finish(&self) -> bool {
+        self.parts.iter().any(|part| part.must_finish)
     }
 
     /// What the exit code of the line means where it is no failure: that of its last command.

@@ -136,6 +136,18 @@ fn what_it_says_about_the_rest(#[case] text: &str, #[case] part: &str) {
 #[case::long_option("sed --in-place -e 's/a/b/' -e 's/c/d/' x.txt", "sed", Some("s/a/b/\ns/c/d/"), "x.txt")]
 #[case::in_a_folder("cd src && sed -i 's/a/b/' x.txt", "sed", Some("s/a/b/"), "src/x.txt")]
 #[case::unknown_script("sed -i \"$s\" x.txt", "sed", None, "x.txt")]
+#[case::perl(
+    "perl -pi -e 's/a(b)$/\\u$1/g; tr|x|y|' x.txt",
+    "perl",
+    Some("s/a(b)$/\\u$1/g; tr|x|y|"),
+    "x.txt"
+)]
+#[case::perl_with_a_copy(
+    "perl -i.bak -0777 -wpe 's/(?<!q)a/b/;' -e 's,c,d,' x.txt",
+    "perl",
+    Some("s/(?<!q)a/b/;\ns,c,d,"),
+    "x.txt"
+)]
 fn edits_in_place_are_recognised(
     #[case] text: &str,
     #[case] program: &str,
@@ -147,7 +159,7 @@ fn edits_in_place_are_recognised(
     assert_eq!((edit.program.as_str(), edit.script.as_deref()), (program, script));
     let files: Vec<String> = files.split(' ').map(|file| format!("/home/dev/project/{file}")).collect();
     assert_eq!(edit.files, files);
-    assert!(edit.span.of(text).starts_with("sed"), "{}", edit.span.of(text));
+    assert!(edit.span.of(text).starts_with(program), "{}", edit.span.of(text));
     assert_eq!(analysis.verdict(), Verdict::NotReadOnly);
 }
 
@@ -155,14 +167,63 @@ fn edits_in_place_are_recognised(
 #[case::to_the_screen("sed 's/a/b/' x.txt")]
 #[case::option_of_another("grep -i a x.txt")]
 #[case::redirected("sed 's/a/b/' x.txt > y.txt")]
-fn not_every_sed_edits(#[case] text: &str) {
+#[case::perl_to_the_screen("perl -pe 's/a/b/' x.txt")]
+#[case::perl_without_print("perl -ni -e 's/a/b/' x.txt")]
+#[case::perl_letters_are_a_suffix("perl -pie 's/a/b/' x.txt")]
+#[case::perl_runs_the_replacement("perl -pi -e 's/a/b/e' x.txt")]
+#[case::perl_statement("perl -pi -e 's/a/b/; unlink q(y)' x.txt")]
+#[case::perl_statement_behind_a_flag("perl -pi -e 's/a/b/ or system q(ls)' x.txt")]
+#[case::perl_code_in_the_pattern("perl -pi -e 's/(?{ unlink q(y) })a/b/' x.txt")]
+#[case::perl_code_in_a_list("perl -pi -e 's/a/@{[unlink q(y)]}/' x.txt")]
+#[case::perl_code_in_a_name("perl -pi -e 's/a/${\\unlink q(y)}/' x.txt")]
+#[case::perl_code_in_a_subscript("perl -pi -e 's/a/$1[unlink q(y)]/' x.txt")]
+#[case::perl_module("perl -Mx -pi -e 's/a/b/' x.txt")]
+#[case::perl_opens_a_command("perl -pi -e 's/a/b/' 'ls|'")]
+#[case::perl_any_file("perl -pi -e 's/a/b/' *.txt")]
+fn not_every_sed_or_perl_edits(#[case] text: &str) {
     assert!(analysed(text).edits().is_empty());
+}
+
+#[test]
+fn the_copies_of_an_edit_in_place_are_written_too() {
+    let writes = |text: &str| {
+        let analysis = analysed(text);
+        let mut names: Vec<String> = analysis.writes().into_iter().map(ToString::to_string).collect();
+        names.sort();
+        names.join(" ").replace("/home/dev/project/", "")
+    };
+    assert_eq!(writes("sed -i.json s/a/b/ settings x"), "settings settings.json x x.json");
+    assert_eq!(writes("sed --in-place=~ s/a/b/ x"), "x x~");
+    assert_eq!(writes("perl -pi.bak -e s/a/b/ x"), "x x.bak");
+    let elsewhere = analysed("sed -i'old/*' s/a/b/ x");
+    assert!(elsewhere.writes().contains(&Target::Unknown));
+}
+
+#[rstest]
+#[case::commit("git -C . commit -m x", true)]
+#[case::rebase("cd src && git rebase main", true)]
+#[case::install("npm ci", true)]
+#[case::in_sudo("sudo apt-get -y install jq", true)]
+#[case::migration("alembic upgrade head", true)]
+#[case::by_option("dpkg -i x.deb", true)]
+#[case::a_word_only("git log --grep commit", false)]
+#[case::a_question("git commit --help", false)]
+#[case::reader("npm ls", false)]
+#[case::build("make install", false)]
+fn some_commands_must_not_be_cut_short(#[case] text: &str, #[case] expected: bool) {
+    assert_eq!(analysed(text).must_finish(), expected);
 }
 
 #[rstest]
 #[case::grep("grep x a", Some((1, "no line matched")))]
 #[case::diff("diff a b", Some((1, "the inputs differ")))]
-#[case::test("test -f a", Some((1, "the condition is false")))]
+#[case::condition("test -f a", Some((1, "the condition is false")))]
+#[case::bracket("[ -f a ]", Some((1, "the condition is false")))]
+#[case::cmp("cmp a b", Some((1, "the files differ")))]
+#[case::rg("rg x", Some((1, "no line matched")))]
+#[case::find("find . -name x", Some((1, "some of it could not be looked into")))]
+#[case::git_diff("git diff --exit-code", Some((1, "there are differences")))]
+#[case::git_grep("git grep x", Some((1, "no line matched")))]
 #[case::last_of_a_pipeline("cat a | grep x", Some((1, "no line matched")))]
 #[case::last_of_a_list("ls; diff a b", Some((1, "the inputs differ")))]
 #[case::not_the_first("grep x a; ls", None)]

@@ -53,6 +53,7 @@ fn ask(text: &str) -> Ask {
         input: json!({ "command": text }),
         subjects: request.subjects,
         decision,
+        preview: None,
     }
 }
 

@@ -59,6 +59,12 @@ pub(super) fn question(ask: &Ask) -> String {
             touched(&mut text, ask);
         }
     }
+    if let Some(preview) = &ask.preview {
+        let _ = writeln!(text, "  {BOLD}edit{BOLD:#}   this is what it would change:");
+        for line in preview.lines() {
+            let _ = writeln!(text, "    {}", show::one_line(line, LONGEST_INPUT));
+        }
+    }
     for risk in ask.decision.risks.iter().take(MOST_PATHS) {
         let _ = writeln!(text, "  {BAD}risk{BAD:#}   {}: {}", brief(&risk.name), brief(&risk.detail));
     }

@@ -8,7 +8,10 @@ use std::{
 };
 
 use futures::{FutureExt, future::BoxFuture};
-use gripper_mcp::server::{Document, Host, Opening, Session as ClientSession};
+use gripper_mcp::{
+    client::Servers,
+    server::{Document, Host, Opening, Session as ClientSession},
+};
 use gripper_runtime::{
     Toolbox,
     approve::{Checks, Coordinator},
@@ -27,6 +30,9 @@ const MOST_BYTES: u64 = 1024 * 1024;
 const RESULTS: &str = "gripper://results/";
 const TODOS: &str = "gripper://todos";
 const AUDIT: &str = "gripper://audit";
+const JSON: &str = "application/json";
+const JSON_LINES: &str = "application/jsonl";
+const TEXT: &str = "text/plain";
 
 /// Which tools are served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -96,8 +102,11 @@ impl Front {
             false => builder.approver(Arc::new(person)),
         });
         let session = session.await?;
+        // Their tools come into the pool as they answer; nobody waits for the slow ones.
+        session.servers.start();
+        let (toolbox, servers) = (session.toolbox.clone(), session.servers.clone());
         let folder = environment.config_dir;
-        Ok(Arc::new(Served { toolbox: session.toolbox.clone(), session: Mutex::new(session), folder }))
+        Ok(Arc::new(Served { toolbox, servers, session: Mutex::new(session), folder }))
     }
 }
 
@@ -115,6 +124,7 @@ impl Host for Front {
 /// One client's session.
 struct Served {
     toolbox: Arc<Toolbox>,
+    servers: Arc<Servers>,
     session: Mutex<Session>,
     folder: Option<PathBuf>,
 }
@@ -178,8 +188,8 @@ impl ClientSession for Served {
             media_type,
         };
         let mut all = vec![
-            document(TODOS, "to-do list", "The to-do list of this session", "application/json"),
-            document(AUDIT, "audit log", "What was decided and done in this session", "application/jsonl"),
+            document(TODOS, "to-do list", "The to-do list of this session", JSON),
+            document(AUDIT, "audit log", "What was decided and done in this session", JSON_LINES),
         ];
         let folder = self.results().and_then(|folder| folder.read_dir().ok());
         let names =
@@ -187,24 +197,25 @@ impl ClientSession for Served {
         let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
         names.sort();
         all.extend(names.iter().map(|name| {
-            document(&format!("{RESULTS}{name}"), name, "The whole of a result that was cut", "text/plain")
+            document(&format!("{RESULTS}{name}"), name, "The whole of a result that was cut", TEXT)
         }));
         all
     }
 
-    fn document(&self, uri: &str) -> Option<Result<String, String>> {
-        let read = match uri {
-            TODOS => Some(Ok(self.todos())),
-            AUDIT => self.audit(),
-            _ => self.result(uri.strip_prefix(RESULTS)?),
+    fn document(&self, uri: &str) -> Option<Result<(&'static str, String), String>> {
+        let (media_type, read) = match uri {
+            TODOS => (JSON, Ok(self.todos())),
+            AUDIT => (JSON_LINES, self.audit()?),
+            _ => (TEXT, self.result(uri.strip_prefix(RESULTS)?)?),
         };
-        read.map(|read| read.map_err(|error| format!("{uri} could not be read: {error}")))
+        let told = |error| format!("{uri} could not be read: {error}");
+        Some(read.map(|text| (media_type, text)).map_err(told))
     }
 
     fn end(&self) -> BoxFuture<'_, ()> {
-        let toolbox = self.toolbox.clone();
         async move {
-            toolbox.end().await;
+            self.toolbox.end().await;
+            self.servers.close().await;
         }
         .boxed()
     }

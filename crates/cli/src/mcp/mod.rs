@@ -2,6 +2,7 @@
 
 mod host;
 mod install;
+mod servers;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
@@ -13,7 +14,7 @@ use crate::{
     basis::PolicyFlags,
     block_on,
     exit::{Exit, UsageError},
-    interrupt, mcp_servers, show,
+    interrupt, show,
 };
 use host::{Front, Profile};
 
@@ -31,7 +32,7 @@ enum Action {
     /// Print, or write, what makes a client use Gripper
     Install(install::Args),
     #[command(flatten)]
-    Servers(mcp_servers::Action),
+    Servers(servers::Action),
 }
 
 #[derive(clap::Args)]
@@ -64,7 +65,7 @@ struct Serve {
 pub(crate) fn run(args: Args, environment: Environment) -> anyhow::Result<Exit> {
     match args.action {
         Some(Action::Install(args)) => install::run(&args, &environment),
-        Some(Action::Servers(action)) => block_on(mcp_servers::run(action, environment)),
+        Some(Action::Servers(action)) => block_on(servers::run(action, environment)),
         None => block_on(serve(args.serve, environment)),
     }
 }

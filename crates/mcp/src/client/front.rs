@@ -190,6 +190,7 @@ impl Front {
             summary: message,
             input,
             subjects: Vec::new(),
+            preview: None,
             decision: Decision {
                 behavior: Behavior::Ask,
                 step: 8,

@@ -244,14 +244,14 @@ struct Reports {
 
 impl Reports {
     fn of(context: &RequestContext<RoleServer>) -> Self {
-        Self { token: context.meta.get_progress_token(), last: 0.0 }
+        Self { token: context.meta.get_progress_token(), last: f64::NEG_INFINITY }
     }
 
     async fn send(&mut self, report: Progress, context: &RequestContext<RoleServer>) {
         let Some(token) = self.token.clone() else { return };
         // The protocol wants it to grow, whatever the tool counts.
         let done = report.done.filter(|done| *done > self.last);
-        self.last = done.unwrap_or(self.last + 1.0);
+        self.last = done.unwrap_or(self.last.max(0.0) + 1.0);
         let mut shown = ProgressNotificationParam::new(token, self.last).with_message(report.message);
         shown.total = report.total.filter(|_| done.is_some());
         context.peer.notify_progress(shown).await.ok();

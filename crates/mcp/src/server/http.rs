@@ -6,8 +6,11 @@ use http::{Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, combinators::BoxBody};
 use hyper::{body::Bytes, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+use rmcp::{
+    ServerHandler,
+    transport::streamable_http_server::{
+        StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+    },
 };
 use sha2::{Digest, Sha256};
 use tokio::{net::TcpListener, sync::Semaphore};
@@ -31,7 +34,7 @@ pub struct HttpOptions {
 }
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;
-type Streamable = StreamableHttpService<Server, LocalSessionManager>;
+type Streamable<S> = StreamableHttpService<S, LocalSessionManager>;
 
 /// Serves clients until `stop`.
 pub async fn serve_http(
@@ -40,8 +43,20 @@ pub async fn serve_http(
     options: HttpOptions,
     stop: CancellationToken,
 ) -> Result<(), String> {
+    serve_http_with(host, listener, options, stop, |server| server).await
+}
+
+/// The same, with something in front of each server: the conformance suite wants more than tools.
+#[doc(hidden)]
+pub async fn serve_http_with<S: ServerHandler>(
+    host: Arc<dyn Host>,
+    listener: TcpListener,
+    options: HttpOptions,
+    stop: CancellationToken,
+    wrap: impl Fn(Server) -> S + Send + Sync + 'static,
+) -> Result<(), String> {
     let shared = Arc::new(Shared { host: host.clone(), clients: Default::default() });
-    let server = move || Ok(Server { own: Client::new(host.clone()), shared: Some(shared.clone()) });
+    let server = move || Ok(wrap(Server { own: Client::new(host.clone()), shared: Some(shared.clone()) }));
     let mut config = StreamableHttpServerConfig::default()
         .with_allowed_origins(options.origins)
         .enforce_origin_validation()
@@ -77,9 +92,9 @@ pub async fn serve_http(
     }
 }
 
-async fn answer(
+async fn answer<S: ServerHandler>(
     request: Request<hyper::body::Incoming>,
-    service: Streamable,
+    service: Streamable<S>,
     token: Option<Arc<[u8]>>,
 ) -> Result<Answer, Infallible> {
     if let Some(token) = token
@@ -93,7 +108,13 @@ async fn answer(
     if !matches!(request.uri().path(), "/" | "/mcp") {
         return Ok(plain(StatusCode::NOT_FOUND, "the address of this server is /mcp"));
     }
-    Ok(service.handle(request).await)
+    let ends = request.method() == http::Method::DELETE;
+    let mut answer = service.handle(request).await;
+    if ends && answer.status() == StatusCode::ACCEPTED {
+        // It is done, not only accepted; some clients warn of anything but this.
+        *answer.status_mut() = StatusCode::NO_CONTENT;
+    }
+    Ok(answer)
 }
 
 /// Whether a request carries the token. Digests are compared, so that time tells nothing of the secret.

@@ -8,6 +8,7 @@ mod call;
 mod client;
 mod gate;
 mod http;
+mod lines;
 mod log;
 mod question;
 mod shown;
@@ -23,17 +24,21 @@ use gripper_runtime::{Toolbox, approve::Approver};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, Implementation, ListResourcesResult, ListToolsResult,
-        PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
-        Resource, ResourceContents, ServerCapabilities, ServerConfig, SetLevelRequestParams,
+        CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
+        CompleteResult, CustomRequest, CustomResult, ErrorCode, Implementation, ListPromptsRequestMethod,
+        ListPromptsResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource, ResourceContents,
+        ServerCapabilities, ServerConfig, SetLevelRequestMethod, SetLevelRequestParams,
     },
     service::{RequestContext, serve_server},
-    transport::async_rw::AsyncRwTransport,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use client::{Client, stateless};
+use lines::Lines;
 
+#[doc(hidden)]
+pub use http::serve_http_with;
 pub use http::{HttpOptions, serve_http};
 
 /// The longest message that is taken from a client.
@@ -77,8 +82,8 @@ pub trait Session: Send + Sync {
         Vec::new()
     }
 
-    /// The text of one of them; `None` if there is none of that address.
-    fn document(&self, _uri: &str) -> Option<Result<String, String>> {
+    /// The media type and the text of one of them; `None` if there is none of that address.
+    fn document(&self, _uri: &str) -> Option<Result<(&'static str, String), String>> {
         None
     }
 
@@ -106,8 +111,7 @@ pub async fn serve_stream(
 ) -> Result<(), String> {
     let client = Client::new(host);
     let server = Server { own: client.clone(), shared: None };
-    let transport = AsyncRwTransport::new_server(read, write).with_max_line_length(LONGEST_MESSAGE);
-    let served = match serve_server(server, transport).await {
+    let served = match serve_server(server, Lines::new(read, write)).await {
         Ok(running) => running.waiting().await.map(|_| ()).map_err(|error| error.to_string()),
         // One that goes away without a word has not lost anything.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),
@@ -138,7 +142,8 @@ impl Shared {
 }
 
 /// One connection.
-struct Server {
+#[doc(hidden)]
+pub struct Server {
     own: Arc<Client>,
     /// Where requests without a session go, for connections that are only one request long.
     shared: Option<Arc<Shared>>,
@@ -169,6 +174,10 @@ impl ServerHandler for Server {
         params: SetLevelRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        if stateless(&context) {
+            // There, each request says what it wants to hear.
+            return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
+        }
         self.client(&context).log.listen(params.level);
         Ok(())
     }
@@ -193,6 +202,37 @@ impl ServerHandler for Server {
         call::run(&self.client(&context), params, &context).await
     }
 
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        // A request that the protocol's types do not take ends up here, whatever its method.
+        if matches!(request.method.as_str(), "tools/call" | "resources/read") {
+            let why = format!("the parameters do not fit {}", request.method);
+            return Err(ErrorData::invalid_params(why, None));
+        }
+        let method: String = request.method.chars().take(100).collect();
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method {method}"), None))
+    }
+
+    async fn list_prompts(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        // An empty list would promise what `get_info` does not declare; so would one of completions.
+        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+    }
+
+    async fn complete(
+        &self,
+        _params: CompleteRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+    }
+
     async fn list_resources(
         &self,
         _page: Option<PaginatedRequestParams>,
@@ -215,8 +255,9 @@ impl ServerHandler for Server {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let session = self.client(&context).session(&context).await?;
         match session.document(&params.uri) {
-            Some(Ok(text)) => {
-                Ok(ReadResourceResult::new(vec![ResourceContents::text(text, params.uri)]).into())
+            Some(Ok((media_type, text))) => {
+                let contents = ResourceContents::text(text, params.uri).with_mime_type(media_type);
+                Ok(ReadResourceResult::new(vec![contents]).into())
             }
             Some(Err(why)) => Err(ErrorData::internal_error(why, None)),
             None => {

@@ -11,8 +11,8 @@ const ONCE: &str = "allow once";
 const SESSION: &str = "allow for this session";
 const DENY: &str = "deny";
 
-/// Characters of the input that a question shows.
-const INPUT_CHARS: usize = 4_000;
+/// Characters of the input, and of what it would do, that a question shows.
+const MOST_CHARS: usize = 4_000;
 
 /// The form. A schema that the protocol's types do not take is a bug, and then nobody is asked.
 pub(super) fn form(ask: &Ask) -> Option<ElicitRequestParams> {
@@ -43,16 +43,26 @@ pub(super) fn form(ask: &Ask) -> Option<ElicitRequestParams> {
 
 fn message(ask: &Ask) -> String {
     let input = serde_json::to_string_pretty(&ask.input).unwrap_or_default();
-    let mut shown: String = input.chars().take(INPUT_CHARS).collect();
-    if shown.len() < input.len() {
-        shown.push_str("\n… cut here: the input is longer than a question can show");
-    }
-    let text = format!(
-        "Gripper asks for permission to run {}: {}\n\nWhy you are asked: {}\n\nIts input:\n{shown}",
-        ask.tool, ask.summary, ask.decision.reason
+    let mut text = format!(
+        "Gripper asks for permission to run {}: {}\n\nWhy you are asked: {}\n\nIts input:\n{}",
+        ask.tool,
+        ask.summary,
+        ask.decision.reason,
+        cut(&input)
     );
+    if let Some(preview) = &ask.preview {
+        text.push_str(&format!("\n\nWhat it would do:\n{}", cut(preview)));
+    }
     // What is asked about must look like what it is, whatever characters it holds.
     visible(&text).into_owned()
+}
+
+fn cut(text: &str) -> String {
+    let mut shown: String = text.chars().take(MOST_CHARS).collect();
+    if shown.len() < text.len() {
+        shown.push_str("\n… cut here: it is longer than a question can show");
+    }
+    shown
 }
 
 /// What the person said. Whatever is not a clear yes is a no.

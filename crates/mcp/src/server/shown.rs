@@ -20,18 +20,63 @@ pub(super) fn tool(spec: &ToolSpec) -> Tool {
         .destructive(hints.destructive)
         .idempotent(hints.idempotent)
         .open_world(hints.open_world);
-    let shown = Tool::new(spec.name.clone(), spec.description.clone(), object(spec.input.value()))
+    let input = schema(spec, spec.input.value(), Side::Input);
+    let shown = Tool::new(spec.name.clone(), spec.description.clone(), input)
         .with_title(spec.title.as_ref())
         .with_annotations(annotations);
     match &spec.output_schema {
         // A schema is a promise that every result has the structured form.
-        Some(schema) if reads_well(spec) => shown.with_raw_output_schema(object(schema)),
+        Some(output) if reads_well(spec) => shown.with_raw_output_schema(schema(spec, output, Side::Output)),
         _ => shown,
     }
 }
 
-fn object(schema: &Value) -> Arc<JsonObject> {
-    Arc::new(schema.as_object().cloned().unwrap_or_default())
+/// What a schema is of.
+#[derive(Clone, Copy)]
+enum Side {
+    Input,
+    Output,
+}
+
+/// A schema as clients are told. Ours are said in the words that all of them know; those of other
+/// servers are passed on as they are.
+fn schema(spec: &ToolSpec, schema: &Value, side: Side) -> Arc<JsonObject> {
+    let mut shown = schema.as_object().cloned().unwrap_or_default();
+    if spec.server.is_none() {
+        make_portable(&mut shown, side);
+    }
+    Arc::new(shown)
+}
+
+fn make_portable(schema: &mut JsonObject, side: Side) {
+    // Names of Rust's numbers mean nothing to anybody else.
+    let foreign =
+        |format: &str| ["int", "uint", "float", "double"].iter().any(|name| format.starts_with(name));
+    if schema.get("format").and_then(Value::as_str).is_some_and(foreign) {
+        schema.shift_remove("format");
+    }
+    if let Some([kind, Value::String(null)]) = schema.get("type").and_then(Value::as_array).map(Vec::as_slice)
+        && null == "null"
+    {
+        let kind = kind.clone();
+        match side {
+            // Whatever may be null may be left out, and that needs no word.
+            Side::Input => schema.insert("type".to_owned(), kind),
+            Side::Output => {
+                schema.shift_remove("type");
+                schema.insert("anyOf".to_owned(), json!([{ "type": kind }, { "type": "null" }]))
+            }
+        };
+    }
+    for (_, part) in schema.iter_mut() {
+        match part {
+            Value::Object(part) => make_portable(part, side),
+            Value::Array(parts) => {
+                parts.iter_mut().filter_map(Value::as_object_mut).for_each(|part| make_portable(part, side));
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Whether the structured form is a good reading by itself. Some clients show a model nothing else,
@@ -65,5 +110,38 @@ fn block(block: &Block) -> ContentBlock {
     match block {
         Block::Text { text } => ContentBlock::text(text.clone()),
         Block::Image { source } => ContentBlock::image(source.data.to_string(), source.media_type.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Side, make_portable};
+
+    #[test]
+    fn schemas_use_words_that_every_client_knows() {
+        let schema = json!({
+            "properties": {
+                "type": { "type": ["integer", "null"], "format": "uint64", "minimum": 1 },
+                "format": { "type": "string", "format": "uri" },
+            },
+            "anyOf": [{ "type": ["string", "null"] }],
+        });
+        let shown = |side| {
+            let mut shown = schema.as_object().cloned().unwrap();
+            make_portable(&mut shown, side);
+            (
+                shown["properties"]["type"].clone(),
+                shown["anyOf"][0].clone(),
+                shown["properties"]["format"].clone(),
+            )
+        };
+        let uri = json!({ "type": "string", "format": "uri" });
+        let input = (json!({ "type": "integer", "minimum": 1 }), json!({ "type": "string" }), uri.clone());
+        assert_eq!(shown(Side::Input), input);
+        let nullable = |kind: &str| json!([{ "type": kind }, { "type": "null" }]);
+        let number = json!({ "minimum": 1, "anyOf": nullable("integer") });
+        assert_eq!(shown(Side::Output), (number, json!({ "anyOf": nullable("string") }), uri));
     }
 }

@@ -61,13 +61,18 @@ pub(super) fn denied(profile: &Profile, cwd: &Path, stderr: &str) -> Vec<Denial>
 }
 
 /// What a message may name: what stands in quotes, or what comes last before the words at `at`. The first
-/// part of a message is the program that speaks.
+/// part of a message is the program that speaks. The last of several words may just be a word, so it only
+/// counts if it looks like a path.
 fn paths(line: &str, at: usize) -> impl Iterator<Item = &str> {
     let quoted = line.split(['\'', '"', '`', '‘', '’']).skip(1).step_by(2);
     let before = line.get(..at).unwrap_or_default().trim_end_matches([' ', ':', '(', '[']);
     let last = before.rsplit_once(": ").map(|(_, last)| match last {
         absolute if absolute.starts_with('/') => absolute,
-        words => words.rsplit(' ').next().unwrap_or(words),
+        words => match words.rsplit_once(' ') {
+            Some((_, last)) if last.contains(['/', '.']) => last,
+            Some(_) => "",
+            None => words,
+        },
     });
     quoted.chain(last).filter(|path| !path.is_empty())
 }

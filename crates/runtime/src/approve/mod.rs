@@ -39,6 +39,8 @@ pub struct Ask {
     pub subjects: Vec<Subject>,
     /// Why it is asked.
     pub decision: Decision,
+    /// What it would do to files, as a difference, where that can be told beforehand.
+    pub preview: Option<String>,
 }
 
 impl Ask {

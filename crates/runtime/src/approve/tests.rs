@@ -93,6 +93,7 @@ impl FirstWord for Hook {
 fn ask(id: &str) -> Ask {
     let policy = Policy::new("/project");
     Ask {
+        preview: None,
         id: id.into(),
         call_id: id.into(),
         tool: "Deploy".into(),

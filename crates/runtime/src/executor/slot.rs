@@ -81,6 +81,7 @@ impl Entry {
     pub(super) fn touch(&mut self, access: &Access) {
         self.footprint = access.footprint().clone();
         self.read_only = access.read_only();
+        self.interrupt = access.interrupt(self.interrupt);
     }
 }
 

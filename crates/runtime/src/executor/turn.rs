@@ -244,7 +244,7 @@ impl Core {
             declared: admitted.access.footprint().clone(),
             unsettled: admitted.hooked,
             read_only: admitted.access.read_only(),
-            interrupt: facts.interrupt,
+            interrupt: admitted.access.interrupt(facts.interrupt),
             failure_spreads: facts.failure_spreads,
             key,
             twin: !admitted.access.read_only()

@@ -5,7 +5,7 @@
 //! no longer has what they stand for ([`Ledger::evict`]).
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, VecDeque},
     io::{self, Read},
     path::{Path, PathBuf},
     sync::Arc,
@@ -18,6 +18,9 @@ use crate::sync::{Mutex, lock};
 
 /// Content up to this size is kept, so that a difference can be shown; of more, only the hash.
 pub const KEPT_BYTES: usize = 1024 * 1024;
+
+/// Files read ahead that are kept; the oldest make room.
+const MOST_AHEAD: usize = 40;
 
 /// Files remembered; the ones used longest ago make room.
 const MOST_FILES: usize = 10_000;
@@ -47,12 +50,21 @@ pub fn content_hash_of(reader: &mut impl Read) -> io::Result<ContentHash> {
 pub enum Evidence {
     /// It was shown.
     Read,
+    /// A command printed it as it is.
+    Shell,
     /// What it holds was shown, though not its lines: a notebook, a picture.
     Parsed,
     /// The model wrote it.
     Written,
     /// A change by someone else was shown.
     Attached,
+}
+
+impl Evidence {
+    /// Whether lines of it were shown.
+    fn is_by_lines(self) -> bool {
+        matches!(self, Self::Read | Self::Shell)
+    }
 }
 
 /// Content as far as it is remembered.
@@ -132,6 +144,8 @@ pub enum Standing {
 #[derive(Debug, Default)]
 pub struct Ledger {
     files: Mutex<Files>,
+    /// Files that were read before anybody asked for them. The model has not seen these.
+    ahead: Mutex<VecDeque<(PathBuf, Stamp, Arc<[u8]>)>>,
 }
 
 #[derive(Debug, Default)]
@@ -147,8 +161,8 @@ impl Ledger {
         files.accesses += 1;
         let accesses = files.accesses;
         let record = files.records.remove(&seen.path).filter(|known| {
-            known.evidence == Evidence::Read
-                && seen.evidence == Evidence::Read
+            known.evidence.is_by_lines()
+                && seen.evidence.is_by_lines()
                 && seen.stamp.unchanged_since(&known.stamp)
         });
         let (mut shown, mut fresh, whole) = match record {
@@ -159,7 +173,7 @@ impl Ledger {
             }
             Some(known) => (known.shown, known.fresh, known.whole),
         };
-        if seen.evidence == Evidence::Read {
+        if seen.evidence.is_by_lines() {
             merge(&mut fresh, seen.lines.unwrap_or((1, u64::MAX)));
         } else {
             shown.clear();
@@ -222,10 +236,28 @@ impl Ledger {
     pub fn has_shown(&self, path: &Path, stamp: &Stamp, lines: (u64, u64), turn: &str) -> bool {
         let files = lock(&self.files);
         files.records.get(path).is_some_and(|record| {
-            record.evidence == Evidence::Read
+            record.evidence.is_by_lines()
                 && stamp.unchanged_since(&record.stamp)
                 && record.shown_before(turn).iter().any(|(first, last)| *first <= lines.0 && lines.1 <= *last)
         })
+    }
+
+    /// Keeps what a file holds for when it is asked for. It counts as unread until then.
+    pub fn read_ahead(&self, path: &Path, stamp: Stamp, bytes: Arc<[u8]>) {
+        let mut ahead = lock(&self.ahead);
+        ahead.retain(|(known, ..)| known != path);
+        ahead.push_back((path.to_owned(), stamp, bytes));
+        if ahead.len() > MOST_AHEAD {
+            ahead.pop_front();
+        }
+    }
+
+    /// What a file holds, if it was read ahead and is the same still.
+    pub fn was_read_ahead(&self, path: &Path, stamp: &Stamp) -> Option<Arc<[u8]>> {
+        let ahead = lock(&self.ahead);
+        let (_, _, bytes) =
+            ahead.iter().find(|(known, then, _)| known == path && stamp.unchanged_since(then))?;
+        Some(bytes.clone())
     }
 
     /// The files the model knows.

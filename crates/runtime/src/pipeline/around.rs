@@ -1,15 +1,21 @@
 //! Hooks around a call.
 
+use std::{panic::AssertUnwindSafe, time::Duration};
+
+use futures::FutureExt;
 use gripper_permissions::{HookOpinion, Request};
 use serde_json::Value;
 
-use super::{Admitted, CallResult, Hooked, Permit, permission, request, rewritten, settle};
+use super::{Admitted, CallResult, Hooked, Permit, call_of, permission, request, rewritten, settle};
 use crate::{
     event::Event,
     executor::Lane,
     hooks::{Before, BeforeCall, HookEvent, HookRun, RewriteTrust, call_fields},
     tool::{Block, ErrorCode, ToolError},
 };
+
+/// How long a question waits for what it could show.
+const PREVIEW_LIMIT: Duration = Duration::from_secs(5);
 
 /// Stage 3, for calls that hooks want to see.
 pub(super) async fn before(lane: &Lane, mut admitted: Box<Admitted>) -> Result<Hooked, ToolError> {
@@ -60,6 +66,15 @@ pub(super) fn report(lane: &Lane, runs: Vec<HookRun>, stop: Option<String>) {
         lane.event(Event::Hook { call_id: Some(lane.call_id().clone()), run });
     }
     lane.toolbox().halt(stop);
+}
+
+/// What a call would do, for whoever is asked about it. A tool that takes long over that, or has a bug
+/// there, is asked about without it.
+pub(super) async fn preview(lane: &Lane, admitted: &Admitted) -> Option<String> {
+    let toolbox = lane.toolbox();
+    let call = call_of(lane, admitted, (toolbox.place(), toolbox.policy()), false);
+    let looking = AssertUnwindSafe(admitted.tool.preview(&admitted.input, &call)).catch_unwind();
+    tokio::time::timeout(PREVIEW_LIMIT, looking).await.ok()?.ok()?
 }
 
 /// Stage 4, when hooks want to hear of refusals.

@@ -5,7 +5,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use gripper_permissions::{Behavior, By, Decision, HookOpinion, RuleList};
 use serde_json::{Value, json};
 
-use super::{Admitted, around::report, decision_event, denied, judge, request};
+use super::{
+    Admitted,
+    around::{self, report},
+    decision_event, denied, judge, request,
+};
 use crate::{
     approve::{Answer, Ask, Grant, Pending, Reply},
     executor::Lane,
@@ -27,6 +31,7 @@ pub(super) async fn ask(
     let mut changes = toolbox.policy_changes();
     // It may have changed since the call was judged, and that change would never be announced.
     changes.mark_changed();
+    let shown = around::preview(lane, admitted);
     let mut question = Ask {
         id: format!("{}:{}", lane.turn_id(), lane.call_id()).into(),
         call_id: lane.call_id().clone(),
@@ -37,6 +42,7 @@ pub(super) async fn ask(
         input: admitted.input.value().clone(),
         subjects: admitted.access.subjects().to_vec(),
         decision,
+        preview: shown.await,
     };
     if toolbox.hooks.listens(HookEvent::PERMISSION_REQUEST)
         && let Some(answer) = Box::pin(ask_hooks(lane, admitted, opinion, &question)).await

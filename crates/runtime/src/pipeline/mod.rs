@@ -344,20 +344,7 @@ async fn execute(lane: &Lane, permit: Permit) -> Outcome {
         return failure(lane, denial);
     }
     lane.begin(tool.summary(&admitted.input), tool.time_limit(&admitted.input));
-    let call = Call {
-        id: lane.call_id().clone(),
-        turn: lane.turn_id().clone(),
-        session: toolbox.session.clone(),
-        agent: toolbox.agent.clone(),
-        place,
-        policy,
-        pool: lane.pool(),
-        progress: ProgressSender::new(lane.reporter()),
-        cancel: lane.cancel().clone(),
-        files: toolbox.files.clone(),
-        access: admitted.access.clone(),
-        approved,
-    };
+    let call = call_of(lane, &admitted, (place, policy), approved);
     let began = Instant::now();
     let ran = AssertUnwindSafe(tool.run(&admitted.input, &call)).catch_unwind().await;
     if admitted.hooked {
@@ -373,6 +360,30 @@ async fn execute(lane: &Lane, permit: Permit) -> Outcome {
         outcome.result.add_note(&note);
     }
     outcome
+}
+
+/// What a tool is given besides its input.
+fn call_of(
+    lane: &Lane,
+    admitted: &Admitted,
+    (place, policy): (Arc<Place>, Arc<Policy>),
+    approved: bool,
+) -> Call {
+    let toolbox = lane.toolbox();
+    Call {
+        id: lane.call_id().clone(),
+        turn: lane.turn_id().clone(),
+        session: toolbox.session.clone(),
+        agent: toolbox.agent.clone(),
+        place,
+        policy,
+        pool: lane.pool(),
+        progress: ProgressSender::new(lane.reporter()),
+        cancel: lane.cancel().clone(),
+        files: toolbox.files.clone(),
+        access: admitted.access.clone(),
+        approved,
+    }
 }
 
 /// A panic as an error for the model; the process goes on.

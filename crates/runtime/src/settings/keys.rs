@@ -68,35 +68,6 @@ pub struct PartKeys {
     pub tool_search: Option<String>,
 }
 
-/// A server of further tools: a program, or an address. In command, args, env, url and headers `${NAME}` and
-/// `${NAME:-default}` stand for environment variables.
-#[derive(Debug, JsonSchema)]
-#[schemars(rename_all = "camelCase")]
-pub struct ServerKeys {
-    /// stdio (a program; the default with command), http, or sse (the older form of http).
-    #[schemars(rename = "type", extend("enum" = ["stdio", "http", "sse", "streamable-http"]))]
-    pub kind: Option<String>,
-    /// For stdio: the program.
-    pub command: Option<String>,
-    /// For stdio: its arguments.
-    pub args: Option<Vec<String>>,
-    /// For stdio: variables beside the few that every server gets.
-    pub env: Option<BTreeMap<String, String>>,
-    /// For http and sse: the address.
-    pub url: Option<String>,
-    /// For http and sse: headers of every request.
-    pub headers: Option<BTreeMap<String, String>>,
-    /// How long a call may stay without a word: seconds, or milliseconds from 1000 on.
-    #[schemars(range(min = 0.0))]
-    pub timeout: Option<f64>,
-    /// Sends the schemas of its tools with every request.
-    pub always_load: Option<bool>,
-    /// Believes what it says about which of its tools only read. Not counted in a project's shared files.
-    pub trusted: Option<bool>,
-    /// Is not started.
-    pub disabled: Option<bool>,
-}
-
 /// Confinement of commands.
 #[derive(Debug, JsonSchema)]
 #[schemars(rename_all = "camelCase")]
@@ -155,6 +126,8 @@ pub struct BashKeys {
     pub kill_on_timeout: Option<bool>,
     /// Hands down variables whose names look like secrets.
     pub keep_secrets: Option<bool>,
+    /// Whether commands find what the start files of your shell set; true unless given.
+    pub start_files: Option<bool>,
 }
 
 /// Interpreters that models may run code in.
@@ -162,6 +135,35 @@ pub struct BashKeys {
 pub struct ReplKeys {
     /// Whether there is a tool for them.
     pub enabled: Option<bool>,
+}
+
+/// A server of further tools: a program, or an address. In command, args, env, url and headers `${NAME}` and
+/// `${NAME:-default}` stand for environment variables.
+#[derive(Debug, JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub struct ServerKeys {
+    /// stdio (a program; the default with command), http, or sse (the older form of http).
+    #[schemars(rename = "type", extend("enum" = ["stdio", "http", "sse", "streamable-http"]))]
+    pub kind: Option<String>,
+    /// For stdio: the program.
+    pub command: Option<String>,
+    /// For stdio: its arguments.
+    pub args: Option<Vec<String>>,
+    /// For stdio: variables beside the few that every server gets.
+    pub env: Option<BTreeMap<String, String>>,
+    /// For http and sse: the address.
+    pub url: Option<String>,
+    /// For http and sse: headers of every request.
+    pub headers: Option<BTreeMap<String, String>>,
+    /// How long a call may stay without a word: seconds, or milliseconds from 1000 on.
+    #[schemars(range(min = 0.0))]
+    pub timeout: Option<f64>,
+    /// Sends the schemas of its tools with every request.
+    pub always_load: Option<bool>,
+    /// Believes what it says about which of its tools only read. Not counted in a project's shared files.
+    pub trusted: Option<bool>,
+    /// Is not started.
+    pub disabled: Option<bool>,
 }
 
 /// What calls may do. A permissions.json holds just this.

@@ -22,8 +22,9 @@ pub fn erase<T: Tool>(tool: T) -> Arc<dyn DynTool> {
         aliases: T::FACTS.aliases.iter().copied().map(Cow::Borrowed).collect(),
         search_hint: Cow::Borrowed(T::FACTS.search_hint),
         description: Cow::Borrowed(T::DESCRIPTION.trim_end()),
-        input: InputSchema::trusted(schema_of::<T::Input>()),
-        output_schema: Some(schema_of::<T::Output>()),
+        input: InputSchema::trusted(schema_of::<T::Input>(SchemaSettings::draft2020_12())),
+        // As it is written, not as it would be read: what may be left out is not required.
+        output_schema: Some(schema_of::<T::Output>(SchemaSettings::draft2020_12().for_serialize())),
         examples: T::examples(),
         facts: T::FACTS,
         server: None,
@@ -32,8 +33,8 @@ pub fn erase<T: Tool>(tool: T) -> Arc<dyn DynTool> {
 }
 
 /// The schema of a type, without the parts that only name Rust.
-fn schema_of<T: JsonSchema>() -> Value {
-    let settings = SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None);
+fn schema_of<T: JsonSchema>(settings: SchemaSettings) -> Value {
+    let settings = settings.with(|settings| settings.meta_schema = None);
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     if let Some(fields) = schema.as_object_mut() {
         // The type's name and comment are for readers of the code.
@@ -96,6 +97,13 @@ where
 
     fn summary(&self, input: &ValidInput) -> String {
         self.typed(input).map_or_else(|| T::NAME.to_owned(), |input| self.tool.summary(input))
+    }
+
+    fn preview<'a>(&'a self, input: &'a ValidInput, call: &'a Call) -> BoxFuture<'a, Option<String>> {
+        match self.typed(input) {
+            Some(input) => Box::pin(self.tool.preview(input, call)),
+            None => Box::pin(std::future::ready(None)),
+        }
     }
 
     fn run<'a>(

@@ -87,6 +87,11 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 
+    /// What the call would do to files, as a difference, for whoever is asked about it. Must change nothing.
+    fn preview(&self, _input: &Self::Input, _call: &Call) -> impl Future<Output = Option<String>> + Send {
+        std::future::ready(None)
+    }
+
     /// Does the work.
     fn run(
         &self,
@@ -197,6 +202,11 @@ pub trait DynTool: Send + Sync {
     /// One line on what is about to be done.
     fn summary(&self, _input: &ValidInput) -> String {
         self.spec().name.to_string()
+    }
+
+    /// What the call would do to files, for whoever is asked about it.
+    fn preview<'a>(&'a self, _input: &'a ValidInput, _call: &'a Call) -> BoxFuture<'a, Option<String>> {
+        Box::pin(std::future::ready(None))
     }
 
     /// Does the work.

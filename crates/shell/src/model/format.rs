@@ -129,6 +129,9 @@ pub(crate) struct Conduct {
     /// The same for one word of any text.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub single: String,
+    /// Subcommands, or else arguments, with any of which it must not be cut short.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub finish: String,
 }
 
 /// How a program runs other commands.

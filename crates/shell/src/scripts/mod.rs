@@ -9,9 +9,14 @@ use std::ops::Range;
 
 mod awk;
 mod jq;
+mod perl;
 mod sed;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use perl::PerlEdit;
+
+use crate::value::Argument;
 
 /// What a script in another language does, as far as it leaves its filter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -85,6 +90,11 @@ pub(crate) fn awk(program: &str) -> ScriptEffects {
 /// What a jq filter does.
 pub(crate) fn jq(filter: &str) -> ScriptEffects {
     jq::check(filter)
+}
+
+/// What `perl` does to files, where that is to replace text in them and nothing else.
+pub(crate) fn perl(arguments: &[Argument]) -> Option<PerlEdit<'_>> {
+    perl::in_place(arguments)
 }
 
 /// Why a parser gave up.

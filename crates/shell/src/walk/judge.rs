@@ -2,7 +2,7 @@
 
 use super::{Walker, builtins, nested::Inner, simple::is_name};
 use crate::{
-    analysis::Part,
+    analysis::{Normal, Part},
     effect::{Cause, EffectKind, Target},
     model::{
         Model,
@@ -11,6 +11,7 @@ use crate::{
         token::{Arity, Deed, Kind, OperandKind},
     },
     risk::RiskKind,
+    scripts,
     span::Span,
     state::{Places, State},
     surroundings::join,
@@ -58,10 +59,14 @@ impl Walker<'_> {
         let reading = Reading::new(model, arguments.get(1..).unwrap_or_default());
         let mut case =
             Case { name, state: state.clone(), scripts: Vec::new(), inner: Vec::new(), edited: Vec::new() };
-        if !reading.info {
-            self.conduct(&mut case, &reading, span);
+        let perl = if name == "perl" { scripts::perl(arguments) } else { None };
+        match perl {
+            Some(edit) => self.perl_edit(&mut case, &edit, span),
+            None if !reading.info => self.conduct(&mut case, &reading, span),
+            None => {}
         }
         let normal = reading.normal(name);
+        let must_finish = !reading.info && finishes(model, &normal, arguments);
         let reader = reading.only_reads_plainly();
         let hardened = reading.models.iter().any(|model| model.entry.conduct.hardened);
         let innermost = reading.model();
@@ -72,7 +77,7 @@ impl Walker<'_> {
         });
         let output = innermost.map(|model| output::foresee(model, &reading)).unwrap_or_default();
         let part = self.command_part(arguments, normal, span);
-        self.record(Part { hardened, reader, output, exits: exits.unwrap_or_default(), ..part });
+        self.record(Part { hardened, reader, output, exits: exits.unwrap_or_default(), must_finish, ..part });
         if !case.inner.is_empty()
             && innermost.is_some_and(|model| !model.entry.nesting.placeholder.is_empty())
         {
@@ -125,6 +130,12 @@ impl Walker<'_> {
         self.run.cause = Cause::Program;
         if !innermost.entry.conduct.opaque {
             self.operands(case, reading, innermost);
+        }
+        for given in &reading.options {
+            let edits = given.option.operands.iter().flatten().any(|operand| operand.kind == Kind::Edit);
+            if let Some((_, suffix)) = given.values.first().filter(|_| edits) {
+                self.backups(case, suffix.literal(), suffix.span);
+            }
         }
         self.scripts(case, span);
     }
@@ -218,7 +229,7 @@ impl Walker<'_> {
     }
 
     /// The effect of a value or operand of this kind.
-    fn kind(&mut self, case: &mut Case<'_>, kind: Kind, argument: &Argument) {
+    pub(super) fn kind(&mut self, case: &mut Case<'_>, kind: Kind, argument: &Argument) {
         let (text, span) = (&argument.text, argument.span);
         let stream = argument.literal() == Some("-");
         match kind {
@@ -429,6 +440,15 @@ impl Walker<'_> {
             };
             self.effect(effect, span);
         }
+    }
+}
+
+/// Whether a program must not be cut short, by its subcommand or, where those are not known, any argument.
+fn finishes(model: &Model, normal: &Normal, arguments: &[Argument]) -> bool {
+    let listed = |word: &str| model.entry.conduct.finish.split_whitespace().any(|finish| finish == word);
+    match normal.head.get(1..) {
+        Some(subcommands) if !subcommands.is_empty() => subcommands.iter().any(|word| listed(word)),
+        _ => arguments.iter().skip(1).filter_map(Argument::literal).any(listed),
     }
 }
 

@@ -290,6 +290,7 @@ impl<'s> Walker<'s> {
             hardened: false,
             output: Output::Text,
             exits: Vec::new(),
+            must_finish: false,
         }
     }
 

@@ -241,6 +241,31 @@ impl Walker<'_> {
         }
     }
 
+    /// An edit in place by a perl program that only replaces text.
+    pub(super) fn perl_edit(&mut self, case: &mut Case<'_>, edit: &scripts::PerlEdit<'_>, span: Span) {
+        for file in edit.files {
+            self.kind(case, Kind::Edit, file);
+        }
+        if !edit.suffix.is_empty() {
+            self.backups(case, Some(edit.suffix), span);
+        }
+        self.note_edit(case, Some(edit.script.clone()), span);
+    }
+
+    /// What an edit in place keeps of the files as they were, under names with this suffix.
+    pub(super) fn backups(&mut self, case: &Case<'_>, suffix: Option<&str>, span: Span) {
+        match suffix {
+            // A star stands for the name of the file, and a slash leads elsewhere.
+            Some(suffix) if !suffix.contains(['*', '/']) => {
+                for file in &case.edited {
+                    let backup = Target::Path(format!("{file}{suffix}"));
+                    self.effect(EffectKind::Write(backup), span);
+                }
+            }
+            _ => self.effect(EffectKind::Write(Target::Unknown), span),
+        }
+    }
+
     fn note_edit(&mut self, case: &mut Case<'_>, script: Option<String>, span: Span) {
         if !case.edited.is_empty() {
             let files = std::mem::take(&mut case.edited);

@@ -14,7 +14,7 @@ use gripper_process::{
 };
 use gripper_runtime::{
     Call, ErrorCode, Located, ToolError,
-    permissions::{Behavior, PathUse, Policy, Sieve, Verdict, web::is_public},
+    permissions::{Behavior, CommandUse, PathUse, Policy, Sieve, Verdict, web::is_public},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -62,12 +62,18 @@ impl Cage {
             return none("none, as agreed");
         }
         let reads = call.access.read_only() && !call.approved;
-        if let Some(why) = missing().filter(|_| settings.sandbox || call.access.read_only()) {
+        let queries = queries(call);
+        if let Some(why) = missing().filter(|_| settings.sandbox || queries || call.access.read_only()) {
             if settings.fail_if_unavailable {
                 return Err(ToolError::new(ErrorCode::Denied, format!("not run: {}", refusal(&why))));
             }
             let note = Some(format!("nothing confined this command, because nothing here can: {why}"));
             return Ok(Self { note, ..none("none: this machine cannot confine")? });
+        }
+        if queries {
+            // Programs that ask others show them who we are, so what they may read stays open.
+            let profile = Profile { network: Network::Full, ..Profile::read_only(Vec::new()) };
+            return Ok(Self { profile: Some(profile), ..none("writes nothing, the network as allowed")? });
         }
         if !reads && !settings.sandbox {
             return none("none");
@@ -87,6 +93,13 @@ impl Cage {
         };
         Ok(Self { profile: Some(profile), words: allowed, note: None })
     }
+}
+
+/// Whether it was let through as one that only asks others on the network.
+fn queries(call: &Call) -> bool {
+    let only =
+        |command: &CommandUse| !command.analysis.needs().hosts.is_empty() && command.analysis.only_queries();
+    !call.approved && call.policy.flags.network_reads && call.access.command_use().is_some_and(only)
 }
 
 /// Whom a command in the sandbox may talk to: the hosts of the settings, and those that a person saw in the
@@ -194,7 +207,7 @@ impl Search {
 }
 
 /// What in the person's home holds secrets.
-fn of_home(policy: &Policy) -> Vec<PathBuf> {
+pub(super) fn of_home(policy: &Policy) -> Vec<PathBuf> {
     let sieve = Sieve::new(policy, PathUse::new(&policy.home, &policy.home, false));
     let secret = |path: &Path| sieve.judge(&PathUse::new(path, path, false)) != Behavior::Allow;
     let mut hidden = Vec::new();

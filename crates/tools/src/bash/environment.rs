@@ -1,6 +1,14 @@
 //! What a command finds in its environment, and how long it may take.
 
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
+
+use gripper_runtime::Call;
+use tokio::sync::OnceCell;
+
+use super::start_up::StartUp;
+
+/// Names and values.
+pub(super) type Variables = Vec<(OsString, OsString)>;
 
 use gripper_process::limits::Limits;
 
@@ -53,6 +61,10 @@ pub struct Settings {
     pub allowed_hosts: Vec<String>,
     /// Hosts that they may not, whoever allows them.
     pub denied_hosts: Vec<String>,
+    /// Commands find what the start files of the person's shell set.
+    pub start_files: bool,
+    /// What those have set, once it was asked for.
+    pub start_up: Arc<OnceCell<StartUp>>,
 }
 
 impl Default for Settings {
@@ -69,6 +81,8 @@ impl Default for Settings {
             resources: Limits::default(),
             allowed_hosts: Vec::new(),
             denied_hosts: Vec::new(),
+            start_files: false,
+            start_up: Arc::default(),
         }
     }
 }
@@ -105,6 +119,26 @@ impl Settings {
             env.push(("GIT_OPTIONAL_LOCKS".into(), "0".into()));
         }
         env
+    }
+
+    /// What the command of a call finds, start files included.
+    pub(super) async fn environment_of(&self, call: &Call) -> Variables {
+        let mut env = self.environment(call.access.read_only() && !call.approved);
+        if !call.approved {
+            // Functions in the environment, and files of them, give names another meaning than was judged.
+            env.retain(|(name, _)| {
+                name != "BASH_ENV" && name != "ENV" && !name.as_encoded_bytes().starts_with(b"BASH_FUNC_")
+            });
+        }
+        if self.start_files {
+            self.start_up.get_or_init(|| StartUp::take(self, call)).await.add_to(&mut env, call);
+        }
+        env
+    }
+
+    /// What went wrong with the start files, once.
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.start_up.get()?.trouble()
     }
 
     pub(super) fn output_file(&self, session: &str) -> Option<PathBuf> {

@@ -2,13 +2,18 @@
 
 pub(crate) mod cage;
 mod environment;
+mod in_place;
 pub(crate) mod journal;
+mod mentioned;
+mod seen;
 pub(crate) mod shown;
+mod start_up;
 
 use std::{
+    collections::HashMap,
     ffi::OsString,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -26,11 +31,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::tasks::{Kept, Tasks};
+use crate::{
+    editing::Changed,
+    tasks::{Kept, Tasks},
+};
+use in_place::Trial;
 use journal::Journal;
 
 pub use environment::Settings;
+use environment::Variables;
 pub(crate) use shown::plain;
+pub use start_up::StartUp;
 
 /// Between being asked and being made to end.
 pub(crate) const GRACE: Duration = Duration::from_millis(500);
@@ -49,12 +60,14 @@ pub struct Bash {
     tasks: Tasks,
     /// Another shell in place of bash, with the arguments before the text.
     shell: Option<&'static [&'static str]>,
+    /// What questions about edits in place have shown, by turn and call.
+    trials: Mutex<HashMap<(Arc<str>, Arc<str>), Trial>>,
 }
 
 impl Bash {
     /// The tool of a session.
     pub fn new(settings: Arc<Settings>, tasks: Tasks) -> Self {
-        Self { settings, tasks, shell: None }
+        Self { settings, tasks, shell: None, trials: Mutex::default() }
     }
 
     /// The same with another shell: its name, and the arguments before the text.
@@ -113,6 +126,9 @@ pub struct Output {
     /// What the cage kept it from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<String>,
+    /// The files of an edit in place that was made as an edit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simulated_edit: Option<Vec<Changed>>,
     /// What the model should know besides.
     pub notes: Vec<String>,
     /// Both outputs as they came, for the model.
@@ -187,9 +203,17 @@ impl Tool for Bash {
         input.command.clone()
     }
 
+    async fn preview(&self, input: &Input, call: &Call) -> Option<String> {
+        self.preview_edit(input, call).await
+    }
+
     async fn run(&self, input: &Input, call: &Call) -> Result<Done<Output>, ToolError> {
+        if let Some(output) = self.edit(input, call).await? {
+            return Ok(output.into());
+        }
         let journal = Journal::begin(call).await;
-        let command = Running::start(self, input, call).await?;
+        let env = self.settings.environment_of(call).await;
+        let command = Running::start(self, input, call, env).await?;
         if input.run_in_background == Some(true) {
             let id = self.keep(&command, input, journal);
             let mut output = command.output("");
@@ -212,6 +236,7 @@ impl Tool for Bash {
                 }
                 status = command.live.wait() => {
                     let mut done = command.done(status, call);
+                    done.value.notes.extend(self.settings.trouble());
                     if let Some(journal) = journal {
                         done.value.notes.extend(journal.end().await);
                     }
@@ -304,7 +329,7 @@ struct Running {
 }
 
 impl Running {
-    async fn start(bash: &Bash, input: &Input, call: &Call) -> Result<Self, ToolError> {
+    async fn start(bash: &Bash, input: &Input, call: &Call, env: Variables) -> Result<Self, ToolError> {
         let bare = input.dangerously_disable_sandbox == Some(true);
         let cage = cage::Cage::of(bare, call, &bash.settings).await?;
         let start = call.cwd().to_owned();
@@ -319,8 +344,6 @@ impl Running {
             Some(mark) => format!("trap 'printf \"\\n%s%s\" {mark} \"$PWD\"' EXIT; {}", input.command),
             None => input.command.clone(),
         };
-        let hardened = call.access.read_only() && !call.approved;
-        let env = bash.settings.environment(hardened);
         let mut spec = match bash.shell {
             // Not another shell in its place: the line was judged as one of bash.
             None => {
@@ -365,7 +388,8 @@ impl Running {
         let all = self.live.output();
         let whole = all.snapshot();
         let in_file = whole.before_file == Some(0);
-        let (shown, omitted) = shown::shown(whole, mark);
+        let between = shown::telling_between(all, &whole);
+        let (shown, omitted) = shown::shown(whole, mark, &between);
         Output {
             stdout: shown::plain(&shown::bytes(all.stdout()), mark),
             stderr: shown::plain(&shown::bytes(all.stderr()), ""),
@@ -398,8 +422,13 @@ impl Running {
             .map(|(_, meaning)| meaning.clone());
         output.denied = cage::denied(&self.live);
         output.notes.extend_from_slice(self.live.limits_hit());
-        let effects = self.moved(call, &mark, &mut output);
+        let mut effects = self.moved(call, &mark, &mut output);
         output.is_image = shown::picture(&output.stdout).is_some();
+        if output.exit_code == Some(0) && output.omitted_chars == 0 && !output.is_image {
+            let stdout = shown::bytes(self.live.output().stdout());
+            effects.extend(seen::seen(call, shown::before(&stdout, &mark)));
+        }
+        mentioned::read_ahead(call, &output.text);
         let failed = output.exit_code != Some(0) && output.return_code_interpretation.is_none();
         Done { value: output, effects, is_error: failed }
     }

@@ -1,7 +1,7 @@
 //! The output of a command as it is shown: no escape sequences, and of a long one the beginning, the end and
 //! the lines between that look like errors.
 
-use gripper_process::output::Shown;
+use gripper_process::output::{Output as Kept, Shown};
 use gripper_runtime::{Block, permissions::visible};
 
 use super::Output;
@@ -10,17 +10,20 @@ use super::Output;
 const MOST: usize = 30_000;
 /// Of those, for lines from the middle.
 const BETWEEN: usize = 4_000;
+/// Lines that are longer are not looked through.
+const LONGEST_LINE: usize = 1024 * 1024;
 /// Words in lines that are worth being seen.
 const TELLING: [&str; 7] = ["error", "Error", "ERROR", "FAILED", "panicked", "fatal", "warning:"];
 
 /// Both outputs as they came, and how many characters are left out. `mark` and what follows is not shown.
-pub(crate) fn shown(output: Shown, mark: &str) -> (String, usize) {
+/// `between` is what of the bytes that are left out is worth being seen.
+pub(crate) fn shown(output: Shown, mark: &str, between: &str) -> (String, usize) {
     let lost = output.omitted;
     let text = if lost == 0 {
         plain(&bytes(output), mark)
     } else {
         let (head, tail) = (plain(&output.head, mark), plain(&output.tail, mark));
-        format!("{head}\n[… {lost} bytes are left out …]\n{tail}")
+        format!("{head}\n[… {lost} bytes are left out …]\n{between}{tail}")
     };
     shorten(&text, usize::try_from(lost).unwrap_or(usize::MAX))
 }
@@ -30,6 +33,56 @@ pub(super) fn bytes(output: Shown) -> Vec<u8> {
     let mut all = output.head;
     all.extend(output.tail);
     all
+}
+
+/// What was printed before the mark.
+pub(super) fn before<'a>(stdout: &'a [u8], mark: &str) -> &'a [u8] {
+    let at = memchr::memmem::rfind(stdout, mark.as_bytes()).filter(|_| !mark.is_empty());
+    at.and_then(|at| stdout.get(..at.saturating_sub(1))).unwrap_or(stdout)
+}
+
+/// Lines that look like errors among those that are no longer in memory, as far as they are on disk.
+pub(super) fn telling_between(output: &Kept, shown: &Shown) -> String {
+    let mut telling = String::new();
+    let (mut cursor, end) = (shown.head.len() as u64, shown.bytes - shown.tail.len() as u64);
+    if shown.omitted == 0 || shown.before_file.is_none() {
+        return telling;
+    }
+    let mut rest: Vec<u8> = Vec::new();
+    while cursor < end {
+        let (bytes, next, _) = output.since(cursor);
+        if next <= cursor {
+            break;
+        }
+        let wanted = usize::try_from(end.saturating_sub(next - bytes.len() as u64)).unwrap_or(bytes.len());
+        rest.extend_from_slice(bytes.get(..wanted.min(bytes.len())).unwrap_or_default());
+        // What comes after the last line feed is the beginning of a line.
+        let whole = memchr::memrchr(b'\n', &rest).map_or(0, |at| at + 1);
+        for line in plain(rest.get(..whole).unwrap_or_default(), "").lines() {
+            if !keep_telling(&mut telling, line) {
+                return telling;
+            }
+        }
+        rest.drain(..whole);
+        if rest.len() > LONGEST_LINE {
+            rest.clear();
+        }
+        cursor = next;
+    }
+    telling
+}
+
+/// Adds a line if it looks like an error; false when there is no room for more.
+fn keep_telling(telling: &mut String, line: &str) -> bool {
+    if TELLING.iter().any(|word| line.contains(word)) {
+        let line: String = line.chars().take(300).collect();
+        if telling.len() + line.len() > BETWEEN {
+            return false;
+        }
+        telling.push_str(&line);
+        telling.push('\n');
+    }
+    true
 }
 
 fn shorten(text: &str, lost: usize) -> (String, usize) {
@@ -42,14 +95,7 @@ fn shorten(text: &str, lost: usize) -> (String, usize) {
     let (head, rest) = text.split_at(cut(half));
     let (middle, tail) = rest.split_at(cut(total - half) - head.len());
     let mut telling = String::new();
-    for line in middle.lines().filter(|line| TELLING.iter().any(|word| line.contains(word))) {
-        let line: String = line.chars().take(300).collect();
-        if telling.len() + line.len() > BETWEEN {
-            break;
-        }
-        telling.push_str(&line);
-        telling.push('\n');
-    }
+    middle.lines().all(|line| keep_telling(&mut telling, line));
     let omitted = middle.chars().count().saturating_sub(telling.chars().count());
     let between = if telling.is_empty() { String::new() } else { format!("{telling}[…]\n") };
     (format!("{head}\n[… {omitted} characters are left out …]\n{between}{tail}"), omitted + lost)

@@ -48,11 +48,16 @@ pub(super) fn show(
         return Ok(Shown::Unchanged { first });
     }
     let failed = |error| ReadFailure::io(&path.written, error);
-    let mut start = Vec::with_capacity(usize::try_from(stamp.size()).unwrap_or(0).min(KEPT_BYTES) + 1);
-    file.by_ref().take(KEPT_BYTES as u64 + 1).read_to_end(&mut start).map_err(failed)?;
+    let ahead = ledger.was_read_ahead(&path.real, &stamp);
+    let mut start = ahead.as_deref().map(<[u8]>::to_vec).unwrap_or_default();
+    if ahead.is_none() {
+        start.reserve(usize::try_from(stamp.size()).unwrap_or(0).min(KEPT_BYTES) + 1);
+        file.by_ref().take(KEPT_BYTES as u64 + 1).read_to_end(&mut start).map_err(failed)?;
+    }
     let whole = start.len() <= KEPT_BYTES;
     let lines = if whole { with_line_feeds(&start) } else { Cow::Borrowed(start.as_slice()) };
-    let mut reader = lines.chain(&mut file);
+    // What was read ahead is all there is.
+    let mut reader = lines.chain((&mut file).take(if ahead.is_some() { 0 } else { u64::MAX }));
     let page = page_in(&mut reader, stamp.size(), path, wanted, &limits, stop)?;
     let content = match whole {
         true => Content::Whole(start.into()),

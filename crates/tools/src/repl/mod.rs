@@ -175,7 +175,7 @@ impl Tool for Repl {
             Some(journal) => journal.end().await.into_iter().collect(),
             None => Vec::new(),
         };
-        let (stdout, omitted_chars) = shown(printed.shown(), "");
+        let (stdout, omitted_chars) = shown(printed.shown(), "", "");
         let lost = "its variables are gone, and the next call starts a new one";
         let failed = match (cut, gone) {
             (None, false) => None,
