@@ -72,7 +72,7 @@ enum Command {
     /// Show what works on this machine and what is missing
     Doctor(doctor::Args),
     /// Serve the tools to any client of the Model Context Protocol
-    Mcp(mcp::Args),
+    Mcp(Box<mcp::Args>),
     /// Look after the audit log
     Audit(audit::Args),
     /// Show a scripted turn on a temporary project
@@ -126,7 +126,7 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
         Command::Tasks(args) => tasks::run(args, &environment),
         Command::Sandbox(args) => block_on(sandbox::run(args, environment)),
         Command::Doctor(args) => doctor::run(&args, &environment),
-        Command::Mcp(args) => mcp::run(args, environment),
+        Command::Mcp(args) => mcp::run(*args, environment),
         Command::Audit(args) => audit::run(&args, &environment),
         Command::Demo(args) => block_on(demo::run(args, environment)),
         Command::Completions(args) => completions::run(&args),

@@ -41,7 +41,12 @@ fn calls(toolbox: &Toolbox) -> Vec<(String, Value)> {
     if let Some(wanted) = context["toolCalls"].as_array() {
         let call = |call: &Value| {
             let name = call["name"].as_str().unwrap_or_default();
-            (format!("mcp__suite__{name}"), call["arguments"].clone())
+            let mut input = call["arguments"].clone();
+            // The pipeline takes what fits the schema, and null does not: what is not given is left out.
+            if let Some(input) = input.as_object_mut() {
+                input.retain(|_, value| !value.is_null());
+            }
+            (format!("mcp__suite__{name}"), input)
         };
         return wanted.iter().map(call).collect();
     }
