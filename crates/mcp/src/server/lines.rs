@@ -4,7 +4,7 @@
 use futures::StreamExt;
 use rmcp::{
     ErrorData, RoleServer,
-    model::JsonRpcMessage,
+    model::{JsonRpcMessage, RequestId},
     service::{RxJsonRpcMessage, TxJsonRpcMessage},
     transport::{Transport, async_rw::AsyncRwTransport},
 };
@@ -74,7 +74,7 @@ where
             };
             if let Some(refusal) = refusal {
                 // This may be dropped at any time; the answer must not be.
-                tokio::spawn(self.write.send(refusal));
+                tokio::spawn(self.write.send(*refusal));
             }
         }
     }
@@ -84,7 +84,11 @@ where
     }
 }
 
-type Refusal = TxJsonRpcMessage<RoleServer>;
+type Refusal = Box<TxJsonRpcMessage<RoleServer>>;
+
+fn refused(why: ErrorData, id: Option<RequestId>) -> Refusal {
+    Box::new(TxJsonRpcMessage::<RoleServer>::error(why, id))
+}
 
 /// The message of a line, or what is answered to something else; to a notification, nothing is.
 fn message(line: &str) -> Result<RxJsonRpcMessage<RoleServer>, Option<Refusal>> {
@@ -93,12 +97,12 @@ fn message(line: &str) -> Result<RxJsonRpcMessage<RoleServer>, Option<Refusal>> 
         _ if line.trim().is_empty() => None,
         Err(error) => {
             let why = ErrorData::parse_error(format!("a line that is not JSON: {error}"), None);
-            Some(Refusal::error(why, None))
+            Some(refused(why, None))
         }
         Ok(value) => {
             let id = value.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
             let why = ErrorData::invalid_request("a line that is not a message of JSON-RPC 2.0", None);
-            (id.is_some() || value.get("method").is_none()).then(|| Refusal::error(why, id))
+            (id.is_some() || value.get("method").is_none()).then(|| refused(why, id))
         }
     })
 }
@@ -114,5 +118,5 @@ fn refusal(error: LinesCodecError) -> Option<Refusal> {
         }
         LinesCodecError::Io(_) => return None,
     };
-    Some(Refusal::error(ErrorData::parse_error(why, None), None))
+    Some(refused(ErrorData::parse_error(why, None), None))
 }
