@@ -62,7 +62,7 @@ fn server() -> u16 {
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
         for mut peer in listener.incoming().flatten() {
-            peer.read(&mut [0; 4096]).ok();
+            let _ = peer.read(&mut [0; 4096]);
             peer.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nserved\n").ok();
         }
     });

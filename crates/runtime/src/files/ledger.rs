@@ -140,12 +140,15 @@ pub enum Standing {
     },
 }
 
+/// A file as it was when it was read ahead.
+type Ahead = (PathBuf, Stamp, Arc<[u8]>);
+
 /// The record of a session.
 #[derive(Debug, Default)]
 pub struct Ledger {
     files: Mutex<Files>,
     /// Files that were read before anybody asked for them. The model has not seen these.
-    ahead: Mutex<VecDeque<(PathBuf, Stamp, Arc<[u8]>)>>,
+    ahead: Mutex<VecDeque<Ahead>>,
 }
 
 #[derive(Debug, Default)]

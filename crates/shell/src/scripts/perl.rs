@@ -115,10 +115,11 @@ fn interpolates_nothing(text: &str, pattern: bool) -> bool {
             b'\\' => at += 1,
             b'@' => return false,
             b'(' if pattern && next == Some(&b'*') => return false,
-            b'(' if pattern && next == Some(&b'?') => {
-                if !bytes.get(at + 1).is_some_and(|kind| b":=!<".contains(kind)) {
-                    return false;
-                }
+            b'(' if pattern
+                && next == Some(&b'?')
+                && !bytes.get(at + 1).is_some_and(|kind| b":=!<".contains(kind)) =>
+            {
+                return false;
             }
             b'$' if pattern && next.is_none_or(|next| b")|".contains(next)) => {}
             b'$' => {

@@ -54,6 +54,9 @@ const KEPT: usize = 256 * 1024;
 /// What a call may take beyond the time its command has.
 const SLACK: Duration = Duration::from_secs(10);
 
+/// A call of a session: its turn and its id.
+type CallKey = (Arc<str>, Arc<str>);
+
 /// The tool.
 pub struct Bash {
     settings: Arc<Settings>,
@@ -61,7 +64,7 @@ pub struct Bash {
     /// Another shell in place of bash, with the arguments before the text.
     shell: Option<&'static [&'static str]>,
     /// What questions about edits in place have shown, by turn and call.
-    trials: Mutex<HashMap<(Arc<str>, Arc<str>), Trial>>,
+    trials: Mutex<HashMap<CallKey, Trial>>,
 }
 
 impl Bash {

@@ -40,6 +40,8 @@ function run(code) {
 }
 
 const written = (error) => String((error && error.stack) || util.inspect(error)).slice(0, most);
+// An orderly end would wait for the thread that listens, which waits for us.
+process.on('exit', () => process.kill(process.pid, 'SIGKILL'));
 process.on('SIGINT', () => interrupt(new Error('the code was interrupted')));
 process.on('uncaughtException', (error) => process.stdout.write(`Uncaught ${written(error)}\n`));
 
