@@ -291,3 +291,29 @@ fn settings_say_how_commands_run() {
         bare.transcript()
     );
 }
+
+#[test]
+fn a_query_of_the_network_runs_nothing_of_the_repository() {
+    if lacks(&["bubblewrap"], &["git"]) {
+        return;
+    }
+    let workspace = Workspace::new();
+    let script = "#!/bin/sh\necho EVIL >&2\n";
+    fs::write(workspace.path("evil.sh"), script).unwrap();
+    fs::set_permissions(workspace.path("evil.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    let git = |args: &[&str]| {
+        let ran = Command::new("git").args(args).current_dir(workspace.project()).output().unwrap();
+        assert!(ran.status.success(), "{ran:?}");
+    };
+    git(&["init", "-q"]);
+    git(&["remote", "add", "origin", "ssh://git@127.0.0.1:1/x"]);
+    git(&["remote", "add", "other", "ext::./evil.sh"]);
+    git(&["config", "core.sshCommand", "./evil.sh"]);
+    git(&["config", "protocol.ext.allow", "always"]);
+    let settings = json!({ "permissions": { "networkReads": "allow" } });
+    for remote in ["origin", "other"] {
+        let ran = bash(&workspace, &line(&format!("git ls-remote {remote}")), &settings, &["--json"]).run();
+        assert!(ran.stdout.contains("writes nothing, the network as allowed"), "{}", ran.stdout);
+        assert!(!ran.stdout.contains("EVIL"), "{}", ran.stdout);
+    }
+}

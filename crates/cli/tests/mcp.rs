@@ -237,6 +237,9 @@ fn a_question_in_an_answer_is_answered_by_calling_again() {
     let state = &asked["result"]["requestState"];
     let question = &asked["result"]["inputRequests"]["permission"]["params"]["message"];
     assert!(question.as_str().unwrap().contains("touch made") && !workspace.path("made").exists());
+    // Meanwhile others go on, whatever it would touch.
+    let beside = peer.ask(9, "tools/call", standing_alone("Glob", &json!({ "pattern": "*" }), json!({})));
+    assert_eq!(beside["result"]["isError"], false, "{beside}");
 
     let yes = json!({ "permission": { "action": "accept", "content": { "decision": "allow once" } } });
     for (id, command, state) in [(2, "touch made", &json!("made up")), (3, "touch other", state)] {

@@ -162,15 +162,20 @@ fn hostile_names_and_schemas_are_tamed() {
     let workspace = with_servers(json!({ "evil ä": peer(&["hostile"]) }));
     let ran = gripper(&workspace, &["tools", "--json", "--wait", "30"]);
     let tools: Vec<Value> = serde_json::from_str(&ran.stdout).unwrap();
-    let foreign: Vec<&Value> = tools.iter().filter(|tool| tool["server"] == "evil__").collect();
+    let server = |tool: &Value| tool["server"].as_str().unwrap_or_default().to_owned();
+    let evil = tools.iter().map(server).find(|name| name.starts_with("evil_")).unwrap();
+    // Nothing in it looks like the end of a server's name.
+    assert!(evil.len() == "evil_".len() + 8 && !evil.contains("__"), "{evil}");
+    let foreign: Vec<&Value> = tools.iter().filter(|tool| server(tool) == evil).collect();
     let names: Vec<&str> = foreign.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(names.len(), 20 + 7, "{names:?}");
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
     assert!(names.iter().all(|name| name.len() <= 64 && name.chars().all(plain)), "{names:?}");
     assert!(
-        names.contains(&"mcp__evil____a_b") && names.iter().any(|name| name.starts_with("mcp__evil____a_b_"))
+        names.contains(&&*format!("mcp__{evil}__a_b"))
+            && names.iter().any(|name| name.starts_with(&format!("mcp__{evil}__a_b_")))
     );
-    let many = foreign.iter().find(|tool| tool["name"] == "mcp__evil____many").unwrap();
+    let many = foreign.iter().find(|tool| tool["name"] == format!("mcp__{evil}__many")).unwrap();
     assert_eq!(many["input_schema"], json!({"type": "object"}));
     assert!(many["description"].as_str().unwrap().len() <= 2048);
     for what in [
@@ -182,8 +187,8 @@ fn hostile_names_and_schemas_are_tamed() {
     ] {
         assert_eq!(ran.stderr.matches(what).count(), 1, "{what}: {}", ran.stderr);
     }
-    assert_eq!(call(&workspace, "mcp__evil____many", json!({"p": 1})).stdout, "many\n");
-    assert_eq!(call(&workspace, "mcp__evil____a_b", json!({})).stdout, "a b\n");
+    assert_eq!(call(&workspace, &format!("mcp__{evil}__many"), json!({"p": 1})).stdout, "many\n");
+    assert_eq!(call(&workspace, &format!("mcp__{evil}__a_b"), json!({})).stdout, "a b\n");
 }
 
 #[rstest]

@@ -113,6 +113,9 @@ fn a_command_is_watched_under_the_rules_of_bash() {
     assert_eq!(watch("touch x", &["--allow", "Monitor"]).code, 3);
     assert_eq!(watch("touch x", &["--allow", "Bash(touch *)"]).code, 0);
     assert_eq!(watch("echo x", &["--deny", "Bash(echo *)", "--yes"]).code, 3);
+    let guard = json!({ "matcher": "Bash", "hooks": [{ "type": "command", "command": "exit 2" }] });
+    let hooks = json!({ "hooks": { "PreToolUse": [guard] } }).to_string();
+    assert_eq!(watch("echo x", &["--settings", &hooks]).code, 3, "what guards commands guards these");
 }
 
 #[test]

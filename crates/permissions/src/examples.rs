@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     CommandPlace, Diagnostic, Policy, Request, Rule, RuleList, Source, SourcedRule,
     cover::{Cover, Coverage},
-    policy::Examples,
+    policy::{COMMAND_TOOL, Examples},
     rule::{Fit, Pattern},
 };
 
@@ -83,7 +83,7 @@ fn check(policy: &Policy, list: RuleList, sourced: &SourcedRule) -> Vec<Diagnost
 /// The call that an example stands for.
 fn call<'r>(rule: &'r Rule, text: &str) -> Option<(&'r str, Value)> {
     Some(match &*rule.pattern {
-        Pattern::Command(_) => ("Bash", json!({ "command": text })),
+        Pattern::Command(_) => (COMMAND_TOOL, json!({ "command": text })),
         Pattern::Path { edit, .. } => (if *edit { "Edit" } else { "Read" }, json!({ "file_path": text })),
         Pattern::Domain(_) => ("WebFetch", json!({ "url": text })),
         Pattern::Name { .. } | Pattern::Param { .. } | Pattern::Tool(_) => {

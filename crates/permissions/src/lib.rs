@@ -42,6 +42,6 @@ pub use examples::{failing_examples, matching};
 pub use gripper_shell::{EffectKind, Target, Verdict, Via, hidden::visible, programs};
 pub use lint::lint;
 pub use mode::{Mode, UnknownMode};
-pub use policy::{Deceptive, Examples, Flags, Policy, Rules, SourcedRule};
+pub use policy::{COMMAND_TOOL, Deceptive, Examples, Flags, Policy, Rules, SourcedRule};
 pub use request::{HookOpinion, Opinion, PathUse, Request, Subject};
 pub use rule::{Rule, RuleError, RuleList, Scope, Source};

@@ -155,6 +155,9 @@ pub struct Policy {
     pub flags: Flags,
 }
 
+/// The tool by whose name commands are known to rules and hooks, whichever tool runs them.
+pub const COMMAND_TOOL: &str = "Bash";
+
 impl Policy {
     /// A policy without rules, in default mode, for one working directory.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
@@ -195,7 +198,7 @@ impl Policy {
         let whole = |sourced: &&SourcedRule| match &*sourced.rule.pattern {
             Pattern::AnyTool => true,
             Pattern::Tool(tool) => tool == name,
-            Pattern::Command(command) => command.is_any() && name == "Bash",
+            Pattern::Command(command) => command.is_any() && name == COMMAND_TOOL,
             Pattern::Path { edit, pattern: None, .. } => name == if *edit { "Edit" } else { "Read" },
             pattern => pattern.fits_mcp(name, server),
         };

@@ -127,8 +127,15 @@ impl Servers {
         let mut taken = HashSet::new();
         let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::take(&mut *all);
-        for config in configs {
-            let slug = names::of_server(&config.name, &mut taken);
+        // Who is called just so keeps the name, and with it what rules say of it; others give way.
+        let mut slugs: Vec<Option<String>> = configs
+            .iter()
+            .map(|config| names::is_plain(&config.name).then(|| names::of_server(&config.name, &mut taken)))
+            .collect();
+        for (config, slug) in configs.iter().zip(&mut slugs) {
+            slug.get_or_insert_with(|| names::of_server(&config.name, &mut taken));
+        }
+        for (config, slug) in configs.into_iter().zip(slugs.into_iter().flatten()) {
             let same = before.iter().find(|server| server.config == config && server.slug == slug);
             all.push(same.cloned().unwrap_or_else(|| Server::new(config, slug, self.shared.clone())));
         }

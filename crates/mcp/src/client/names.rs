@@ -14,9 +14,23 @@ const LONGEST: usize = 64;
 const LONGEST_SERVER: usize = 40;
 const HASH: usize = 8;
 
-/// The server's part of the names of its tools, different from those in `taken`.
+/// Whether a server can be called in the names of its tools just what it is called.
+pub(super) fn is_plain(name: &str) -> bool {
+    plain(name) == name && !name.contains("__") && name.len() <= LONGEST_SERVER
+}
+
+/// The server's part of the names of its tools, different from those in `taken`. It never holds what stands
+/// between it and the tool, or a rule for one server could fit another.
 pub(super) fn of_server(name: &str, taken: &mut HashSet<String>) -> String {
-    unique(plain(name), LONGEST_SERVER, name, taken)
+    let mut wanted = plain(name);
+    if wanted.contains("__") {
+        while wanted.contains("__") {
+            wanted = wanted.replace("__", "_");
+        }
+        wanted.truncate(wanted.trim_end_matches('_').len());
+        taken.insert(wanted.clone());
+    }
+    unique(wanted, LONGEST_SERVER, name, taken)
 }
 
 /// The name of a tool, different from those in `taken`.
@@ -60,6 +74,8 @@ mod tests {
         assert_eq!((names[2].as_str(), names[3].as_str()), ("mcp__srv____", "mcp__srv__a__b"));
         assert!(names[4].len() == 64 && names[5].len() == 64 && names[4] != names[5]);
         assert_eq!(names[6], "mcp__srv__do-thing");
+        let between = of_server("git__evil", &mut HashSet::new());
+        assert!(between.starts_with("git_evil_") && !between.contains("__"), "{between}");
         let server = of_server(&long, &mut HashSet::new());
         let name = of_tool(&server, &long, &mut HashSet::new());
         assert!(name.len() == 64 && name.starts_with(&format!("mcp__{server}__")), "{name}");

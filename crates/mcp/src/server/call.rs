@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use futures::{FutureExt, future::BoxFuture};
 use gripper_runtime::{
-    CallRequest, CallResult, DynTool, Event, Turn,
+    CallRequest, CallResult, DynTool, Event, Footprint, Turn,
     approve::{Approver, Ask, Headless, Reply},
     tool::Progress,
 };
@@ -36,7 +36,9 @@ pub(super) struct Running {
     /// The client wants the structured form.
     structured: bool,
     _route: Route,
-    _pass: Pass,
+    footprint: Footprint,
+    /// Its place at the gate; given up while a person thinks, so that others need not wait for that.
+    pass: Option<Pass>,
 }
 
 /// A call that waits for the client to come back with an answer.
@@ -68,7 +70,7 @@ pub(super) async fn run(
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
     let running = match &params.request_state {
-        Some(state) => match resume(client, state, &params)? {
+        Some(state) => match resume(client, state, &params, context).await? {
             Ok(running) => running,
             Err(asks_again) => return Ok(asks_again),
         },
@@ -91,18 +93,26 @@ async fn begin(
     let id = client.next_call();
     let input = Value::Object(params.arguments.clone().unwrap_or_default());
     let request = CallRequest::new(&id, &params.name, input);
-    let pass = tokio::select! {
-        pass = client.gate.enter(toolbox.footprint(&request)) => pass,
-        () = context.ct.cancelled() => {
-            return Err(ErrorData::internal_error("the call was cancelled before it began", None));
-        }
-    };
+    let footprint = toolbox.footprint(&request);
+    let pass = Some(enter(client, &footprint, context).await?);
     let (route, news) = client.questions.open(id);
     let turn = toolbox.turn();
     turn.submit(request);
     turn.close();
     let structured = shown::wants_structured(&context.meta);
-    Ok(Running { turn, tool, news, structured, _route: route, _pass: pass })
+    Ok(Running { turn, tool, news, structured, _route: route, footprint, pass })
+}
+
+/// A place at the gate, unless the client gives up before.
+async fn enter(
+    client: &Arc<Client>,
+    footprint: &Footprint,
+    context: &RequestContext<RoleServer>,
+) -> Result<Pass, ErrorData> {
+    tokio::select! {
+        pass = client.gate.enter(footprint.clone()) => Ok(pass),
+        () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
+    }
 }
 
 /// Why there is no such tool, and what there is instead.
@@ -118,19 +128,21 @@ fn absent(pool: &gripper_runtime::Pool, name: &str) -> String {
 }
 
 /// Takes a call up again with the client's answer, or asks once more if there is none in it.
-fn resume(
+async fn resume(
     client: &Arc<Client>,
     state: &str,
     params: &CallToolRequestParams,
+    context: &RequestContext<RoleServer>,
 ) -> Result<Result<Running, CallToolResponse>, ErrorData> {
     let unknown = || ErrorData::invalid_params("no call waits under this requestState: call anew", None);
-    let call = client.resume(state).ok_or_else(unknown)?;
+    let mut call = client.resume(state).ok_or_else(unknown)?;
     if call.name != params.name || call.arguments != params.arguments {
         return Err(ErrorData::invalid_params("this requestState belongs to another call: call anew", None));
     }
     let Some(answer) = params.input_responses.as_ref().and_then(|answers| answers.get(QUESTION)) else {
         return Ok(Err(suspended(client, call)));
     };
+    call.running.pass = Some(enter(client, &call.running.footprint, context).await?);
     call.reply.answer(question::answer_of_json(&call.ask, answer));
     Ok(Ok(call.running))
 }
@@ -163,14 +175,19 @@ async fn drive(
             }
             Some(news) = running.news.recv() => match news {
                 News::Asked(ask, reply) if way == Way::Retry => {
+                    running.pass = None;
                     let (name, arguments) = (params.name.to_string(), params.arguments.clone());
                     let since = Instant::now();
                     return Ok(suspended(client, Suspended { running, ask, reply, name, arguments, since }));
                 }
-                News::Asked(ask, reply) => asking = Asking::begin(way, ask, reply, context),
+                News::Asked(ask, reply) => {
+                    asking = Asking::begin(way, ask, reply, context);
+                    running.pass = running.pass.filter(|_| asking.is_none());
+                }
                 News::Moot(id) => asking = asking.filter(|open| open.ask.id != id),
             },
             result = heard(&mut asking) => if let Some(open) = asking.take() {
+                running.pass = Some(enter(client, &running.footprint, context).await?);
                 open.settle(result);
             },
             event = running.turn.next() => match event {

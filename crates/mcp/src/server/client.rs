@@ -70,10 +70,9 @@ impl Client {
     }
 
     /// Keeps a call until its answer comes, under a name that nobody can guess.
-    pub(super) fn suspend(&self, call: Suspended) -> String {
+    pub(super) fn suspend(self: &Arc<Self>, call: Suspended) -> String {
         let name = uuid::Uuid::new_v4().to_string();
         let mut suspended = self.suspended();
-        suspended.retain(|_, other| other.since.elapsed() < ANSWER_TIME);
         if suspended.len() >= MOST_SUSPENDED
             && let Some(oldest) =
                 suspended.iter().min_by_key(|(_, other)| other.since).map(|(name, _)| name.clone())
@@ -81,6 +80,14 @@ impl Client {
             suspended.remove(&oldest);
         }
         suspended.insert(name.clone(), call);
+        let (client, late) = (Arc::downgrade(self), name.clone());
+        // One that nobody comes back for is a no, and what it holds is given up.
+        tokio::spawn(async move {
+            tokio::time::sleep(ANSWER_TIME).await;
+            if let Some(client) = client.upgrade() {
+                client.suspended().remove(&late);
+            }
+        });
         name
     }
 

@@ -13,7 +13,7 @@ use futures::{
     FutureExt,
     future::{BoxFuture, join, join_all},
 };
-use gripper_permissions::{Request, RuleList, Scope};
+use gripper_permissions::{COMMAND_TOOL, Request, RuleList, Scope};
 use gripper_process::{Spec, Status, confine::Profile};
 use serde_json::{Map, Value};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -144,6 +144,8 @@ impl Inner {
         request: Option<&Request<'_>>,
     ) -> Vec<&Slot> {
         let mut found: Vec<&Slot> = Vec::new();
+        // What guards commands guards them whichever tool runs them.
+        let command = request.is_some_and(|request| request.command_use().is_some());
         for slot in self.slots.iter().filter(|slot| slot.entry.event == event.name()) {
             let entry = &slot.entry;
             let covered = match (&entry.condition, request) {
@@ -153,7 +155,7 @@ impl Inner {
                 (None, _) => true,
             };
             if !covered
-                || !entry.fits.fits(subject)
+                || !(entry.fits.fits(subject) || (command && entry.fits.fits(COMMAND_TOOL)))
                 || found.iter().any(|earlier| earlier.entry.action == entry.action)
                 || (entry.once && slot.used.swap(true, Ordering::Relaxed))
             {

@@ -11,7 +11,7 @@ mod result;
 use std::{borrow::Cow, panic::AssertUnwindSafe, sync::Arc};
 
 use futures::FutureExt;
-use gripper_permissions::{Behavior, Decision, HookOpinion, Policy, Request, decide};
+use gripper_permissions::{Behavior, COMMAND_TOOL, Decision, HookOpinion, Policy, Request, decide};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -68,7 +68,9 @@ pub(crate) fn admit(
     let tool = enabled(pool, &request.name)?;
     let input = validate(tool.as_ref(), request.input, toolbox.settings.input_limit)?;
     let access = Access::of(tool.as_ref(), &input, &toolbox.place(), &toolbox.policy());
-    let hooked = toolbox.hooks.interested(&tool.spec().name);
+    let command = access.command_use().is_some();
+    let hooked =
+        toolbox.hooks.interested(&tool.spec().name) || (command && toolbox.hooks.interested(COMMAND_TOOL));
     Ok(Box::new(Admitted { tool, input, access, hooked }))
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn missing() -> Option<String> {
 }
 
 /// What is said where commands must be confined and cannot be.
-pub(super) fn refusal(why: &str) -> String {
+pub(crate) fn refusal(why: &str) -> String {
     format!(
         "commands must be confined here (sandbox.failIfUnavailable) and cannot be: {why}; install bubblewrap \
          or use a kernel with Landlock (gripper doctor looks again), or have a person turn that setting off"
@@ -96,7 +96,7 @@ impl Cage {
 }
 
 /// Whether it was let through as one that only asks others on the network.
-fn queries(call: &Call) -> bool {
+pub(super) fn queries(call: &Call) -> bool {
     let only =
         |command: &CommandUse| !command.analysis.needs().hosts.is_empty() && command.analysis.only_queries();
     !call.approved && call.policy.flags.network_reads && call.access.command_use().is_some_and(only)

@@ -5,7 +5,7 @@ use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 use gripper_runtime::Call;
 use tokio::sync::OnceCell;
 
-use super::start_up::StartUp;
+use super::{cage, start_up::StartUp};
 
 /// Names and values.
 pub(super) type Variables = Vec<(OsString, OsString)>;
@@ -29,12 +29,20 @@ const QUIET: [(&str, &str); 9] = [
     ("DEBIAN_FRONTEND", "noninteractive"),
 ];
 /// Settings of git that keep a repository from running programs of its own.
-const HARDENED: [(&str, &str); 4] = [
+const HARDENED: [(&str, &str); 8] = [
+    ("core.askPass", ""),
     ("core.fsmonitor", "false"),
+    ("core.gitProxy", ""),
     ("core.hooksPath", "/dev/null"),
     ("core.pager", "cat"),
     ("core.sshCommand", "false"),
+    ("credential.helper", ""),
+    ("protocol.ext.allow", "never"),
 ];
+/// For commands that only ask others: the usual way there, whatever the repository says, and folders for what
+/// they put by, which goes with the cage.
+const QUERIES: [(&str, &str); 3] =
+    [("GIT_SSH_COMMAND", "ssh"), ("XDG_CACHE_HOME", "/tmp/.cache"), ("npm_config_cache", "/tmp/.npm")];
 
 /// How commands are run.
 #[derive(Debug, Clone)]
@@ -123,7 +131,12 @@ impl Settings {
 
     /// What the command of a call finds, start files included.
     pub(super) async fn environment_of(&self, call: &Call) -> Variables {
-        let mut env = self.environment(call.access.read_only() && !call.approved);
+        let queries = cage::queries(call);
+        let mut env = self.environment(queries || (call.access.read_only() && !call.approved));
+        if queries {
+            env.retain(|(name, _)| !QUERIES.iter().any(|(known, _)| name == known));
+            env.extend(QUERIES.map(|(name, value)| (name.into(), value.into())));
+        }
         if !call.approved {
             // Functions in the environment, and files of them, give names another meaning than was judged.
             env.retain(|(name, _)| {

@@ -429,7 +429,11 @@ impl Running {
         output.is_image = shown::picture(&output.stdout).is_some();
         if output.exit_code == Some(0) && output.omitted_chars == 0 && !output.is_image {
             let stdout = shown::bytes(self.live.output().stdout());
-            effects.extend(seen::seen(call, shown::before(&stdout, &mark)));
+            let printed = shown::before(&stdout, &mark);
+            // What was shown otherwise than it stands in the file is not known.
+            if shown::plain(printed, "").as_bytes() == printed {
+                effects.extend(seen::seen(call, printed));
+            }
         }
         mentioned::read_ahead(call, &output.text);
         let failed = output.exit_code != Some(0) && output.return_code_interpretation.is_none();

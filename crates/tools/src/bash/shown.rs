@@ -98,7 +98,8 @@ fn shorten(text: &str, lost: usize) -> (String, usize) {
     middle.lines().all(|line| keep_telling(&mut telling, line));
     let omitted = middle.chars().count().saturating_sub(telling.chars().count());
     let between = if telling.is_empty() { String::new() } else { format!("{telling}[…]\n") };
-    (format!("{head}\n[… {omitted} characters are left out …]\n{between}{tail}"), omitted + lost)
+    let omitted = omitted + lost;
+    (format!("{head}\n[… {omitted} characters are left out …]\n{between}{tail}"), omitted)
 }
 
 /// Bytes as text: escape sequences taken out, a line that was written over shown as it ended, and what no

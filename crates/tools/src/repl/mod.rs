@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::bash::{Settings, journal::Journal, shown::shown};
+use crate::bash::{Settings, cage, journal::Journal, shown::shown};
 use interpreter::{Interpreter, Printed};
 
 /// Interpreters that may live at once.
@@ -133,9 +133,15 @@ impl Tool for Repl {
     }
 
     fn opinion(&self, _input: &Input) -> Opinion {
-        Opinion::Ask {
-            reason: "it runs code, and what that would do is not known beforehand".into(),
-            firm: false,
+        let runs = "it runs code, and what that would do is not known beforehand";
+        match cage::missing() {
+            Some(why) if self.settings.fail_if_unavailable => Opinion::Deny(cage::refusal(&why).into()),
+            // A rule that was made for code in the sandbox is not one for bare code.
+            Some(why) => Opinion::Ask {
+                reason: format!("{runs}, and it cannot be confined: {why}").into(),
+                firm: self.settings.sandbox,
+            },
+            None => Opinion::Ask { reason: runs.into(), firm: false },
         }
     }
 
