@@ -2,6 +2,7 @@
 
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
+use gripper_process::limits::Limits;
 use gripper_runtime::Call;
 use tokio::sync::OnceCell;
 
@@ -9,8 +10,6 @@ use super::{cage, start_up::StartUp};
 
 /// Names and values.
 pub(super) type Variables = Vec<(OsString, OsString)>;
-
-use gripper_process::limits::Limits;
 
 /// Names with one of these in them hold secrets.
 const SECRET: [&str; 8] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH", "PRIVATE"];
