@@ -4,5 +4,9 @@
 //! follows from them, and a driver does it: runs tools while the answer still streams, keeps every call paired
 //! with its result, writes the transcript before it acts.
 
+pub mod compact;
 pub mod message;
 pub mod model;
+pub mod session;
+pub mod structured_output;
+pub mod turn;

@@ -17,7 +17,7 @@ use crate::{exit::UsageError, show};
 #[derive(clap::Args, Clone, Default)]
 pub(crate) struct PolicyFlags {
     /// Permission mode: default, plan, acceptEdits, dontAsk, bypassPermissions or auto
-    #[arg(long, value_name = "MODE")]
+    #[arg(long, visible_alias = "permission-mode", value_name = "MODE")]
     mode: Option<Mode>,
     /// Allow a tool, e.g. Read (repeatable)
     #[arg(long, value_name = "RULE")]
@@ -40,6 +40,14 @@ pub(crate) struct PolicyFlags {
     /// Approve what would be asked
     #[arg(long)]
     pub(crate) yes: bool,
+}
+
+impl PolicyFlags {
+    /// Adds rules that were given in another spelling.
+    pub(crate) fn add_rules(&mut self, allow: Vec<String>, deny: Vec<String>) {
+        self.allow.extend(allow);
+        self.deny.extend(deny);
+    }
 }
 
 /// Warnings about settings that are shown; the rest is counted.

@@ -144,6 +144,12 @@ impl Screen {
         self.draw()
     }
 
+    /// Shows words that are about no call.
+    pub(crate) fn say(&mut self, text: String) -> anyhow::Result<()> {
+        self.print(text)?;
+        self.draw()
+    }
+
     /// Moves the spinner.
     pub(crate) fn tick(&mut self) -> anyhow::Result<()> {
         self.frame += 1;

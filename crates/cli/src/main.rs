@@ -13,6 +13,7 @@ mod interrupt;
 mod lines;
 mod live;
 mod mcp;
+mod print;
 mod rules;
 mod run;
 mod sandbox;
@@ -40,9 +41,12 @@ use exit::Exit;
 /// The tool runtime of a coding agent: checks, schedules, runs and accounts for tool calls.
 #[derive(Parser)]
 #[command(name = "gripper", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
+    #[command(flatten)]
+    print: Box<print::Args>,
 }
 
 #[derive(Subcommand)]
@@ -94,7 +98,7 @@ fn main() -> ExitCode {
     // A panic is our bug: the person gets one line, not a backtrace in the middle of the screen.
     std::panic::set_hook(Box::new(|_| {}));
     let cli = Cli::parse();
-    let outcome = catch_unwind(AssertUnwindSafe(|| dispatch(cli.command)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| dispatch(cli)));
     let code = match outcome {
         Ok(Ok(exit)) => exit,
         Ok(Err(error)) => exit::report(&error),
@@ -105,7 +109,7 @@ fn main() -> ExitCode {
     code.into()
 }
 
-fn dispatch(command: Command) -> anyhow::Result<Exit> {
+fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
     let environment = Environment::from_process();
     for complaint in &environment.complaints {
         show::warn(complaint);
@@ -113,6 +117,14 @@ fn dispatch(command: Command) -> anyhow::Result<Exit> {
     if let Some(backends) = &environment.backends {
         gripper_process::confine::limit_to(backends.clone(), BACKENDS_NAME);
     }
+    let Some(command) = cli.command else {
+        if !cli.print.wanted() {
+            let words =
+                "say what to do: gripper -p \"PROMPT\" works on a prompt, gripper --help lists the commands";
+            return Err(exit::UsageError(words.to_owned()).into());
+        }
+        return block_on(print::run(*cli.print, environment));
+    };
     match command {
         Command::Tools(args) => block_on(tools::run(args, environment)),
         Command::Tool(args) => block_on(tool::run(args, environment)),

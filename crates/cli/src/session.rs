@@ -13,7 +13,7 @@ use anyhow::Context;
 use gripper_mcp::client::{self, Phase, Servers};
 use gripper_process::limits::Limits;
 use gripper_runtime::{
-    Event, Observer, Recorder, Registry, Toolbox, ToolboxBuilder,
+    DynTool, Event, Observer, Recorder, Registry, Toolbox, ToolboxBuilder,
     approve::{Preapproved, SaveRule, SaveTo},
     audit::{self, AuditLog},
     environment::{Environment, inherited},
@@ -69,6 +69,11 @@ impl Session {
             self.servers.publish();
             self.toolbox.settings_changed();
         }
+    }
+
+    /// What the model should know besides the results of its calls, if anything; with a prompt also the to-do list.
+    pub(crate) fn news(&self, _prompted: bool) -> Option<String> {
+        None
     }
 
     /// The to-do list.
@@ -180,21 +185,39 @@ fn registry_of(
 /// Which tools a session has.
 pub(crate) type Wanted<'a> = &'a (dyn Fn(&ToolSpec) -> bool + Send + Sync);
 
+/// What is particular about a session.
+pub(crate) struct Opening<'a> {
+    /// Which of the built-in tools it has.
+    pub(crate) wanted: Wanted<'a>,
+    /// Its id, if it has one already.
+    pub(crate) id: Option<String>,
+    /// How it begins: `startup` or `resume`.
+    pub(crate) source: &'static str,
+    /// Further tools.
+    pub(crate) more: Vec<Arc<dyn DynTool>>,
+}
+
+impl Default for Opening<'_> {
+    fn default() -> Self {
+        Self { wanted: &|_| true, id: None, source: "startup", more: Vec::new() }
+    }
+}
+
 /// Opens a session with the built-in tools. `shape` may add to it, such as hooks.
 pub(crate) async fn open(
     environment: &Environment,
     basis: Basis,
     shape: impl FnOnce(ToolboxBuilder) -> ToolboxBuilder,
 ) -> anyhow::Result<Session> {
-    open_with(environment, basis, &|_| true, shape).await
+    open_with(environment, basis, Opening::default(), |builder, _| Ok(shape(builder))).await
 }
 
-/// Opens a session with some of the built-in tools.
+/// Opens a session as `opening` says.
 pub(crate) async fn open_with(
     environment: &Environment,
     mut basis: Basis,
-    wanted: Wanted<'_>,
-    shape: impl FnOnce(ToolboxBuilder) -> ToolboxBuilder,
+    opening: Opening<'_>,
+    shape: impl FnOnce(ToolboxBuilder, &Arc<Servers>) -> anyhow::Result<ToolboxBuilder>,
 ) -> anyhow::Result<Session> {
     let mut limits = basis.loaded.limits.clone();
     if let Some(limit) = environment.max_concurrency {
@@ -202,8 +225,15 @@ pub(crate) async fn open_with(
     }
     let services = services(environment, &basis);
     let servers = servers(environment, &mut basis);
-    let registry = registry_of(&services, wanted, (!servers.all().is_empty()).then_some(&servers))?;
+    let about_servers = (!servers.all().is_empty()).then_some(&servers);
+    let mut registry = registry_of(&services, opening.wanted, about_servers)?;
+    for tool in opening.more {
+        registry.register(tool)?;
+    }
     let mut builder = Toolbox::builder(registry, basis.policy.clone()).settings(limits);
+    if let Some(id) = &opening.id {
+        builder = builder.session(id);
+    }
     builder = builder.saver(Arc::new(Saver(basis.sources()?)));
     if basis.flags.yes {
         builder = builder.approver(Arc::new(Preapproved));
@@ -236,9 +266,9 @@ pub(crate) async fn open_with(
     if let Some(recorder) = &recorder {
         builder = builder.observer(recorder.clone());
     }
-    let toolbox = shape(builder).build();
+    let toolbox = shape(builder, &servers)?.build();
     servers.attach(&toolbox);
-    toolbox.begin().await.iter().for_each(show::hook);
+    toolbox.begin(opening.source).await.iter().for_each(show::hook);
     let Services { todos, tasks, .. } = services;
     Ok(Session { toolbox, recorder, failures, basis, hooks, todos, tasks, servers })
 }

@@ -231,10 +231,10 @@ impl Toolbox {
         }
     }
 
-    /// The session begins: hooks may add to the conversation. Gives which ran.
-    pub async fn begin(&self) -> Vec<HookRun> {
-        let told = json!({ "source": "startup" });
-        let runs = self.turning_point(HookEvent::SESSION_START, "startup", told).await;
+    /// The session begins, or goes on (`source` is `startup`, `resume` or `compact`): hooks may add to the
+    /// conversation. Gives which ran.
+    pub async fn begin(&self, source: &str) -> Vec<HookRun> {
+        let runs = self.turning_point(HookEvent::SESSION_START, source, json!({ "source": source })).await;
         self.observe_runs(&runs);
         runs
     }
@@ -257,6 +257,18 @@ impl Toolbox {
         self.halt(said.stop);
         lock(&self.state).messages.extend(said.context);
         said.runs
+    }
+
+    /// Tells hooks of something in the life of an agent and gives what they say about it. One that wants the
+    /// session to end ends it.
+    pub async fn consult(&self, event: HookEvent, subject: &str, more: Value) -> After {
+        if !self.hooks.listens(event) {
+            return After::default();
+        }
+        let said = self.fire(event, subject, fields(more), None).await;
+        self.halt(said.stop.clone());
+        self.observe_runs(&said.runs);
+        said
     }
 
     fn observe_runs(&self, runs: &[HookRun]) {

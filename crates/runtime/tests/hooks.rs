@@ -266,7 +266,7 @@ async fn the_turning_points_of_a_session() {
         "SessionStart": log("start"), "SessionEnd": log("end"), "PostToolBatch": log("batch"), "PreToolUse": detached,
     });
     let toolbox = toolbox(&workspace, runner(entries(Scope::User, hooks)));
-    toolbox.begin().await;
+    toolbox.begin("startup").await;
     assert_eq!(toolbox.take_messages(), ["from start"]);
     let (_, runs) = call_in(&toolbox, "Echo", json!({})).await;
     assert_eq!(runs, ["started", "pass"]);

@@ -1,5 +1,8 @@
 //! Whoever answers: the trait, what is asked and what comes back.
 
+mod price;
+pub mod scripted;
+
 use std::{sync::Arc, time::Duration};
 
 use futures::stream::BoxStream;
@@ -7,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::message::{Content, Message};
+
+pub use price::Price;
 
 /// Answers requests. Knows how to speak to a provider, and nothing of tools or sessions.
 pub trait Model: Send + Sync {

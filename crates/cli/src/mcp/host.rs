@@ -97,9 +97,9 @@ impl Front {
         let person = Coordinator::new(opening.approver, Checks::default());
         let wanted = |spec: &ToolSpec| self.wants(spec);
         let yes = flags.yes;
-        let session = session::open_with(&environment, basis, &wanted, |builder| match yes {
-            true => builder,
-            false => builder.approver(Arc::new(person)),
+        let opening = session::Opening { wanted: &wanted, ..Default::default() };
+        let session = session::open_with(&environment, basis, opening, |builder, _| {
+            Ok(if yes { builder } else { builder.approver(Arc::new(person)) })
         });
         let session = session.await?;
         // Their tools come into the pool as they answer; nobody waits for the slow ones.

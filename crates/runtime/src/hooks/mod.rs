@@ -59,9 +59,25 @@ impl HookEvent {
     pub const CONFIG_CHANGE: Self = Self("ConfigChange");
     /// Calls work in another directory now.
     pub const CWD_CHANGED: Self = Self("CwdChanged");
+    /// A person has said something to the model.
+    pub const USER_PROMPT_SUBMIT: Self = Self("UserPromptSubmit");
+    /// The model believes that its work is done.
+    pub const STOP: Self = Self("Stop");
+    /// The work ended because the model could not be asked.
+    pub const STOP_FAILURE: Self = Self("StopFailure");
+    /// An agent starts another.
+    pub const SUBAGENT_START: Self = Self("SubagentStart");
+    /// An agent that another started believes that its work is done.
+    pub const SUBAGENT_STOP: Self = Self("SubagentStop");
+    /// A conversation is about to be made shorter.
+    pub const PRE_COMPACT: Self = Self("PreCompact");
+    /// A conversation was made shorter.
+    pub const POST_COMPACT: Self = Self("PostCompact");
+    /// Instructions of files were put before the model.
+    pub const INSTRUCTIONS_LOADED: Self = Self("InstructionsLoaded");
 
     /// Every event that is fired.
-    pub const FIRED: [Self; 11] = [
+    pub const FIRED: [Self; 19] = [
         Self::PRE_TOOL_USE,
         Self::PERMISSION_REQUEST,
         Self::PERMISSION_DENIED,
@@ -73,6 +89,14 @@ impl HookEvent {
         Self::NOTIFICATION,
         Self::CONFIG_CHANGE,
         Self::CWD_CHANGED,
+        Self::USER_PROMPT_SUBMIT,
+        Self::STOP,
+        Self::STOP_FAILURE,
+        Self::SUBAGENT_START,
+        Self::SUBAGENT_STOP,
+        Self::PRE_COMPACT,
+        Self::POST_COMPACT,
+        Self::INSTRUCTIONS_LOADED,
     ];
 
     /// Its name in settings.

@@ -1,0 +1,108 @@
+//! One answer of the model while it comes in, with the results of its calls.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use crate::{
+    message::{Content, Message, Role},
+    model::Usage,
+};
+
+/// What has come of an answer so far.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    pub(super) id: String,
+    pub(super) model: String,
+    pub(super) usage: Usage,
+    blocks: Vec<Content>,
+    /// By call.
+    results: HashMap<String, Content>,
+    /// Calls that were handed to the tools.
+    pub(super) submitted: usize,
+    /// One of them has begun.
+    pub(super) ran: bool,
+}
+
+/// A call that was done in an answer that broke off, and its result.
+#[derive(Debug)]
+pub(super) struct DoneBefore {
+    name: String,
+    input: Value,
+    result: Content,
+}
+
+impl Answer {
+    pub(super) fn new(id: String, model: String) -> Self {
+        Self { id, model, ..Self::default() }
+    }
+
+    pub(super) fn push(&mut self, block: Content) {
+        self.blocks.push(block);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    pub(super) fn has_calls(&self) -> bool {
+        self.blocks.iter().any(|block| matches!(block, Content::ToolUse { .. }))
+    }
+
+    /// Keeps the result of a call of this answer. The first one counts; false for any other.
+    pub(super) fn settle(&mut self, result: &Content) -> bool {
+        let Content::ToolResult { tool_use_id, .. } = result else { return false };
+        if self.results.contains_key(tool_use_id) || !self.calls().any(|(id, ..)| id == tool_use_id) {
+            return false;
+        }
+        self.results.insert(tool_use_id.clone(), result.clone());
+        true
+    }
+
+    fn calls(&self) -> impl Iterator<Item = (&String, &String, &Value)> {
+        self.blocks.iter().filter_map(|block| match block {
+            Content::ToolUse { id, name, input } => Some((id, name, input)),
+            _ => None,
+        })
+    }
+
+    /// Calls of which no result is known.
+    pub(super) fn open_calls(&self) -> Vec<String> {
+        self.calls().map(|(id, ..)| id).filter(|id| !self.results.contains_key(*id)).cloned().collect()
+    }
+
+    /// Calls that went well, to be recognised should the model make them again.
+    pub(super) fn done(&self) -> Vec<DoneBefore> {
+        let done = self.calls().filter_map(|(id, name, input)| match self.results.get(id)? {
+            Content::ToolResult { is_error: true, .. } => None,
+            result => Some(DoneBefore { name: name.clone(), input: input.clone(), result: result.clone() }),
+        });
+        done.collect()
+    }
+
+    /// The answer and the message with its results, in the order of the calls.
+    pub(super) fn into_messages(mut self) -> (Message, Option<Message>) {
+        let ids: Vec<String> = self.calls().map(|(id, ..)| id.clone()).collect();
+        let results: Vec<Content> = ids.iter().filter_map(|id| self.results.remove(id)).collect();
+        let answer = Message { role: Role::Assistant, content: self.blocks };
+        (answer, (!results.is_empty()).then_some(Message { role: Role::User, content: results }))
+    }
+}
+
+impl DoneBefore {
+    pub(super) fn is(&self, name: &str, input: &Value) -> bool {
+        self.name == name && self.input == *input
+    }
+
+    /// Its result as that of another call.
+    pub(super) fn result_for(self, id: &str) -> Content {
+        let mut content = match self.result {
+            Content::ToolResult { content, .. } => content,
+            _ => Vec::new(),
+        };
+        content.push(Content::text(
+            "This call had already run when the connection broke, and was not run again: this is its result.",
+        ));
+        Content::ToolResult { tool_use_id: id.to_owned(), content, is_error: false }
+    }
+}

@@ -1,0 +1,504 @@
+//! Does what the [`Machine`] says: asks the model, runs calls while the answer still streams, writes things down
+//! before they happen, and tells whoever watches.
+
+use std::{pin::Pin, sync::Arc, time::Instant};
+
+use futures::{StreamExt, stream::BoxStream};
+use gripper_runtime::{
+    CallRequest, CallResult, Deferral, ErrorCode, Event, Toolbox, Turn, hooks::HookEvent,
+};
+use serde_json::{Value, json};
+use tokio::{sync::mpsc, time::Sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    machine::{Effect, End, Input, Limits, Machine},
+    tools::Advertised,
+};
+use crate::{
+    compact,
+    message::{Content, Message, Role},
+    model::{Model, ModelError, ModelEvent, Request, Trouble, Usage},
+    session::{Entry, Origin, Transcript},
+    structured_output::Delivery,
+};
+
+/// Something worth showing.
+#[derive(Debug, Clone)]
+pub enum AgentEvent {
+    /// The model sent something.
+    Model(ModelEvent),
+    /// Something happened to a call.
+    Call(Event),
+    /// This is part of the session now.
+    Recorded(Entry),
+    /// The model is asked again after a wait.
+    Retrying {
+        /// How long the wait is.
+        delay: std::time::Duration,
+        /// The try that failed, counted from 1.
+        attempt: u32,
+        /// Of so many.
+        of: u32,
+        /// What went wrong.
+        error: ModelError,
+    },
+    /// Something the person should know.
+    Warning(String),
+}
+
+/// What the agent is told by whoever it works for.
+pub trait Host: Send + Sync {
+    /// Before every request: takes in what changed meanwhile, such as settings, and gives what the model should
+    /// know besides a prompt (`prompted`) or the results of its calls.
+    fn look_around(&self, _prompted: bool) -> Option<String> {
+        None
+    }
+}
+
+/// Somebody who has nothing to add.
+pub struct Alone;
+
+impl Host for Alone {}
+
+/// How the model is asked.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The model's name.
+    pub model: String,
+    /// The system prompt in parts, the most lasting first.
+    pub system: Vec<Arc<str>>,
+    /// Longest answer.
+    pub max_tokens: u32,
+    /// Tokens for thinking.
+    pub thinking: Option<u32>,
+    /// When tools are announced by name only.
+    pub deferral: Deferral,
+    /// Where the work must end.
+    pub limits: Limits,
+    /// What must be delivered, if anything in particular.
+    pub delivery: Option<Delivery>,
+}
+
+/// How a piece of work went.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// How it ended.
+    pub end: End,
+    /// The last thing the model said.
+    pub text: String,
+    /// Answers given.
+    pub turns: u32,
+    /// Tokens of this piece of work.
+    pub usage: Usage,
+    /// Dollars, as far as prices are known.
+    pub cost: f64,
+    /// How long it took, and how much of that was waiting for the model.
+    pub took: (std::time::Duration, std::time::Duration),
+    /// Calls that were not permitted.
+    pub denials: Vec<Denial>,
+}
+
+/// A call that was not permitted.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Denial {
+    /// The tool.
+    pub tool_name: String,
+    /// The call.
+    pub tool_use_id: String,
+    /// Its input.
+    pub tool_input: Value,
+}
+
+/// An agent: a conversation with a model that has tools.
+pub struct Agent {
+    /// The tools.
+    pub toolbox: Arc<Toolbox>,
+    model: Arc<dyn Model>,
+    config: Config,
+    machine: Machine,
+    transcript: Option<Transcript>,
+    host: Arc<dyn Host>,
+    events: mpsc::Sender<AgentEvent>,
+    advertised: Advertised,
+    /// The event of hooks that hear of the end of work.
+    stop_event: HookEvent,
+}
+
+/// What is under way in a piece of work.
+#[derive(Default)]
+struct Work {
+    stream: Option<BoxStream<'static, Result<ModelEvent, ModelError>>>,
+    asked: Option<Instant>,
+    waited: std::time::Duration,
+    turn: Option<Turn>,
+    timer: Option<Pin<Box<Sleep>>>,
+    /// Of the calls of the present answer.
+    inputs: Vec<(String, Value)>,
+    denials: Vec<Denial>,
+    hooked: bool,
+    end: Option<End>,
+}
+
+impl Agent {
+    /// An agent that goes on from `history` and tells `events` what happens.
+    pub fn new(
+        toolbox: Arc<Toolbox>,
+        model: Arc<dyn Model>,
+        config: Config,
+        history: Vec<Arc<Message>>,
+        events: mpsc::Sender<AgentEvent>,
+    ) -> Self {
+        let machine = Machine::new(history, model.window(), config.limits);
+        Self {
+            toolbox,
+            model,
+            machine,
+            config,
+            transcript: None,
+            host: Arc::new(Alone),
+            events,
+            advertised: Advertised::default(),
+            stop_event: HookEvent::STOP,
+        }
+    }
+
+    /// Writes the conversation down.
+    #[must_use]
+    pub fn recorded(mut self, transcript: Option<Transcript>) -> Self {
+        self.transcript = transcript;
+        self
+    }
+
+    /// Whoever it works for.
+    #[must_use]
+    pub fn for_host(mut self, host: Arc<dyn Host>) -> Self {
+        self.host = host;
+        self
+    }
+
+    /// It was started by another agent.
+    #[must_use]
+    pub fn below_another(mut self) -> Self {
+        self.stop_event = HookEvent::SUBAGENT_STOP;
+        self
+    }
+
+    /// The conversation so far.
+    pub fn history(&self) -> &[Arc<Message>] {
+        self.machine.history()
+    }
+
+    /// Works on `prompt` until the work is over or `stop` is set. The conversation can go on afterwards in any case.
+    pub async fn run(&mut self, prompt: Message, stop: &CancellationToken) -> Outcome {
+        let began = Instant::now();
+        let (usage, cost) = (self.machine.usage, self.machine.cost);
+        let mut work = Work::default();
+        let input = match self.admit(prompt).await {
+            Ok(message) => Some(Input::Prompt(message, Origin::Prompt)),
+            Err(end) => {
+                work.end = Some(end);
+                None
+            }
+        };
+        if let Some(input) = input {
+            self.step(input, &mut work).await;
+        }
+        let mut stopped = false;
+        while work.end.is_none() {
+            let input = tokio::select! {
+                biased;
+                () = stop.cancelled(), if !stopped => {
+                    stopped = true;
+                    Input::Interrupt
+                }
+                event = next_event(&mut work.stream) => self.heard(event, &mut work).await,
+                event = next_call_event(&work.turn) => match self.called(event, &mut work).await {
+                    Some(input) => input,
+                    None => continue,
+                },
+                () = wait(&mut work.timer) => {
+                    work.timer = None;
+                    Input::Waited
+                }
+            };
+            self.step(input, &mut work).await;
+        }
+        let end = work.end.unwrap_or(End::Interrupted);
+        if let End::Failed(error) = &end {
+            let told = json!({ "error": error.message });
+            self.toolbox.consult(HookEvent::STOP_FAILURE, "", told).await;
+        }
+        Outcome {
+            end,
+            text: self.last_words(),
+            turns: self.machine.turns,
+            usage: difference(self.machine.usage, usage),
+            cost: self.machine.cost - cost,
+            took: (began.elapsed(), work.waited),
+            denials: work.denials,
+        }
+    }
+
+    /// The text of the last answer.
+    fn last_words(&self) -> String {
+        let answers = self.history().iter().rev().filter(|message| message.role == Role::Assistant);
+        answers.map(|message| message.text()).find(|text| !text.is_empty()).unwrap_or_default()
+    }
+
+    /// What hooks say to a prompt, and what the model should know with it.
+    async fn admit(&mut self, mut prompt: Message) -> Result<Message, End> {
+        let told = json!({ "prompt": prompt.text() });
+        let said = self.toolbox.consult(HookEvent::USER_PROMPT_SUBMIT, "", told).await;
+        if let Some(reason) = self.toolbox.halted() {
+            return Err(End::Halted(reason));
+        }
+        if !said.objections.is_empty() {
+            return Err(End::Halted(said.objections.join("\n")));
+        }
+        prompt.content.extend(said.context.into_iter().map(Content::text));
+        prompt.content.extend(self.context(true));
+        Ok(prompt)
+    }
+
+    /// What the model should know besides.
+    fn context(&mut self, prompted: bool) -> Vec<Content> {
+        let told = self.host.look_around(prompted).into_iter();
+        let messages = self.toolbox.take_messages();
+        let names = self.advertised.news(&self.toolbox, self.config.deferral, self.model.window());
+        told.chain(messages).chain(names).map(Content::text).collect()
+    }
+
+    /// Lets the machine take one step and does what follows, until there is something to wait for.
+    async fn step(&mut self, input: Input, work: &mut Work) {
+        let mut inputs = vec![input];
+        while let Some(input) = inputs.pop() {
+            for effect in self.machine.step(input) {
+                inputs.extend(self.perform(effect, work).await);
+            }
+        }
+    }
+
+    async fn perform(&mut self, effect: Effect, work: &mut Work) -> Option<Input> {
+        match effect {
+            Effect::Record(entry) => self.record(entry).await,
+            Effect::Ask { streamed } => self.ask(streamed, work),
+            Effect::Submit { id, name, input } => {
+                if let Some(turn) = &work.turn {
+                    work.inputs.push((id.clone(), input.clone()));
+                    turn.submit(CallRequest::new(&id, &name, input));
+                }
+            }
+            Effect::SubmitBroken { id, why } => {
+                if let Some(turn) = &work.turn {
+                    turn.submit_broken(&id, why);
+                }
+            }
+            Effect::CloseCalls => work.turn.iter().for_each(Turn::close),
+            Effect::InterruptCalls => work.turn.iter().for_each(Turn::interrupt),
+            Effect::HangUp => work.hang_up(),
+            Effect::DropCalls => {
+                work.hang_up();
+                let left = work.turn.take().map(|turn| turn.discard()).unwrap_or_default();
+                return Some(Input::Dropped(left.iter().map(|result| result_block(result)).collect()));
+            }
+            Effect::Wait { delay, attempt, error } => {
+                let delay = delay.mul_f64(1.0 + f64::from(uuid::Uuid::new_v4().as_bytes()[0]) / 1024.0);
+                work.timer = Some(Box::pin(tokio::time::sleep(delay)));
+                let of = self.config.limits.retries;
+                self.tell(AgentEvent::Retrying { delay, attempt, of, error }).await;
+            }
+            Effect::Compact => return Some(Input::Compacted(self.compact().await)),
+            Effect::AskHooks => return Some(self.ask_hooks(work).await),
+            Effect::Finish(end) => {
+                work.hang_up();
+                work.turn = None;
+                work.end = Some(end);
+            }
+        }
+        None
+    }
+
+    async fn tell(&self, event: AgentEvent) {
+        // Whoever watched may have gone; the work goes on.
+        self.events.send(event).await.ok();
+    }
+
+    async fn record(&mut self, entry: Entry) {
+        if let Some(transcript) = &mut self.transcript
+            && let Err(error) = transcript.append(&entry)
+        {
+            let path = transcript.path().display();
+            let words = format!("the session cannot be written to {path} and will not be resumable: {error}");
+            self.transcript = None;
+            self.tell(AgentEvent::Warning(words)).await;
+        }
+        self.tell(AgentEvent::Recorded(entry)).await;
+    }
+
+    fn ask(&mut self, streamed: bool, work: &mut Work) {
+        let tools = self.advertised.now(&self.toolbox, self.config.deferral, self.model.window());
+        let request = Request {
+            model: self.config.model.clone(),
+            system: self.config.system.clone(),
+            tools,
+            messages: self.machine.history().to_vec(),
+            max_tokens: self.config.max_tokens,
+            thinking: self.config.thinking,
+            streamed,
+        };
+        work.inputs.clear();
+        work.turn = Some(self.toolbox.turn());
+        work.asked = Some(Instant::now());
+        work.stream = Some(self.model.stream(request));
+    }
+
+    async fn heard(&mut self, event: Option<Result<ModelEvent, ModelError>>, work: &mut Work) -> Input {
+        match event {
+            Some(Ok(event)) => {
+                if matches!(event, ModelEvent::Stop(_)) {
+                    work.hang_up();
+                }
+                self.tell(AgentEvent::Model(event.clone())).await;
+                Input::Model(event)
+            }
+            Some(Err(error)) => {
+                work.hang_up();
+                Input::Failed(error)
+            }
+            None => {
+                work.hang_up();
+                Input::Failed(ModelError::new(Trouble::Broken, "the answer ended before it was complete"))
+            }
+        }
+    }
+
+    async fn called(&mut self, event: Option<Event>, work: &mut Work) -> Option<Input> {
+        let Some(event) = event else {
+            work.turn = None;
+            return None;
+        };
+        let input = match &event {
+            Event::Started { .. } => Some(Input::Began),
+            Event::Result(result) => {
+                self.note_failure(result, work);
+                Some(Input::Result(result_block(result)))
+            }
+            Event::TurnEnd { .. } => Some(self.calls_over(work).await),
+            _ => None,
+        };
+        self.tell(AgentEvent::Call(event)).await;
+        input
+    }
+
+    /// Failures that somebody counts.
+    fn note_failure(&self, result: &CallResult, work: &mut Work) {
+        match result.error_code {
+            Some(ErrorCode::Denied | ErrorCode::HookBlocked) => {
+                let id = &*result.call_id;
+                let input = work.inputs.iter().find(|(call, _)| call == id).map(|(_, input)| input.clone());
+                work.denials.push(Denial {
+                    tool_name: result.tool.to_string(),
+                    tool_use_id: id.to_owned(),
+                    tool_input: input.unwrap_or_default(),
+                });
+            }
+            Some(ErrorCode::InvalidInput) => {
+                self.config.delivery.iter().for_each(|delivery| delivery.refused(&result.tool));
+            }
+            _ => {}
+        }
+    }
+
+    async fn calls_over(&mut self, work: &mut Work) -> Input {
+        work.turn = None;
+        if let Some(reason) = self.toolbox.halted() {
+            self.machine.step(Input::Stop(End::Halted(reason)));
+        }
+        let delivered = self.config.delivery.as_ref().is_some_and(Delivery::is_done);
+        if let Some(why) = self.config.delivery.as_ref().and_then(Delivery::given_up) {
+            self.machine.step(Input::Stop(End::NotDelivered(why)));
+        }
+        let context = if delivered { Vec::new() } else { self.context(false) };
+        Input::CallsOver { context, delivered }
+    }
+
+    /// The model believes it is done: what must be delivered may be missing, and hooks may see it otherwise.
+    async fn ask_hooks(&mut self, work: &mut Work) -> Input {
+        if let Some(delivery) = &self.config.delivery {
+            match delivery.remind() {
+                Ok(Some(words)) => return Input::Hooked(Some(words)),
+                Ok(None) => {}
+                Err(why) => return Input::Stop(End::NotDelivered(why)),
+            }
+        }
+        let told = json!({ "stop_hook_active": work.hooked, "last_assistant_message": self.last_words() });
+        let said = self.toolbox.consult(self.stop_event, "", told).await;
+        if let Some(reason) = self.toolbox.halted() {
+            return Input::Stop(End::Halted(reason));
+        }
+        work.hooked = !said.objections.is_empty();
+        Input::Hooked(work.hooked.then(|| said.objections.join("\n")))
+    }
+
+    async fn compact(&mut self) -> Result<Vec<Arc<Message>>, String> {
+        let told = json!({ "trigger": "auto" });
+        self.toolbox.consult(HookEvent::PRE_COMPACT, "auto", told.clone()).await;
+        let history = self.machine.history().to_vec();
+        let shorter = compact::shorten(&*self.model, &self.config.model, history, &self.toolbox).await?;
+        self.record(Entry::Compacted { summary: true, messages: shorter.clone() }).await;
+        self.toolbox.consult(HookEvent::POST_COMPACT, "auto", told).await;
+        Ok(shorter)
+    }
+}
+
+impl Work {
+    fn hang_up(&mut self) {
+        self.stream = None;
+        if let Some(asked) = self.asked.take() {
+            self.waited += asked.elapsed();
+        }
+    }
+}
+
+async fn next_event(
+    stream: &mut Option<BoxStream<'static, Result<ModelEvent, ModelError>>>,
+) -> Option<Result<ModelEvent, ModelError>> {
+    match stream {
+        Some(stream) => stream.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_call_event(turn: &Option<Turn>) -> Option<Event> {
+    match turn {
+        Some(turn) => turn.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn wait(timer: &mut Option<Pin<Box<Sleep>>>) {
+    match timer {
+        Some(timer) => timer.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// A result as the conversation carries it.
+fn result_block(result: &CallResult) -> Content {
+    let mut content: Vec<Content> = result.content.iter().map(Content::of_block).collect();
+    // Some providers refuse a failure without words.
+    if content.is_empty() && result.is_error {
+        content.push(Content::text(result.error_code.map_or("failed", ErrorCode::name)));
+    }
+    Content::ToolResult { tool_use_id: result.call_id.to_string(), content, is_error: result.is_error }
+}
+
+fn difference(now: Usage, before: Usage) -> Usage {
+    Usage {
+        input_tokens: now.input_tokens - before.input_tokens,
+        output_tokens: now.output_tokens - before.output_tokens,
+        cache_creation_input_tokens: now.cache_creation_input_tokens - before.cache_creation_input_tokens,
+        cache_read_input_tokens: now.cache_read_input_tokens - before.cache_read_input_tokens,
+    }
+}

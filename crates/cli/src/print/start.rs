@@ -1,0 +1,230 @@
+//! From flags to an agent that is ready to work.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+
+use gripper_agent::{
+    message::Message,
+    model::scripted::Scripted,
+    session::{self as sessions, Header, Transcript},
+    structured_output::{Delivery, StructuredOutput},
+    turn::{Agent, AgentEvent, Config, Limits},
+};
+use gripper_mcp::client::Phase;
+use gripper_runtime::{
+    Deferral, DynTool,
+    approve::{Approver, Checks, Coordinator},
+    environment::Environment,
+    tool::ToolSpec,
+};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::{
+    Around,
+    approver::ByTool,
+    args::{Args, OutputFormat, json_or_file},
+    complain,
+    control::Remote,
+    lines::Lines,
+    printer::Printer,
+};
+use crate::{
+    ask::Terminal,
+    basis::Basis,
+    exit::UsageError,
+    session::{self, Opening, Session},
+};
+
+/// Events that may wait to be shown before the work waits for them.
+const WAITING: usize = 256;
+/// Longest answer, unless the model's provider says otherwise.
+const MAX_TOKENS: u32 = 16_384;
+
+/// Everything a conversation needs.
+pub(super) struct Started {
+    pub(super) agent: Agent,
+    pub(super) session: Arc<Mutex<Session>>,
+    pub(super) events: mpsc::Receiver<AgentEvent>,
+    pub(super) remote: Option<Arc<Remote>>,
+    pub(super) questions: mpsc::UnboundedReceiver<Value>,
+    pub(super) printer: Printer,
+    pub(super) delivery: Option<Delivery>,
+    pub(super) facts: Value,
+}
+
+/// The conversation it goes on with, or a new one.
+struct Past {
+    id: String,
+    history: Vec<Arc<Message>>,
+    transcript: Option<Transcript>,
+    resumed: bool,
+}
+
+pub(super) async fn open(args: &Args, environment: &Environment) -> anyhow::Result<Started> {
+    let flags = args.policy();
+    let basis = Basis::read(&flags, environment)?;
+    let chosen = model(args)?;
+    let past = past(args, environment, &chosen.1)?;
+    let (delivery, more) = delivery(args)?;
+    let (remote, questions) = Remote::new();
+    let by_wire = args.form.permission_prompt_tool.as_deref() == Some("stdio");
+    let terminal = match args.form.output_format {
+        OutputFormat::Text => Terminal::open(&flags, environment, false),
+        _ => None,
+    };
+    let wanted = wanted(args);
+    let opening = Opening {
+        wanted: &wanted,
+        id: Some(past.id.clone()),
+        source: if past.resumed { "resume" } else { "startup" },
+        more,
+    };
+    let session = session::open_with(environment, basis, opening, |builder, servers| {
+        let person: Arc<dyn Approver> = match args.form.permission_prompt_tool.as_deref() {
+            Some("stdio") => remote.clone(),
+            Some(name) => Arc::new(ByTool::named(name, servers.clone()).map_err(UsageError)?),
+            None => return Ok(Terminal::wire(terminal.as_ref(), &flags, builder)),
+        };
+        Ok(builder.approver(Arc::new(Coordinator::new(person, Checks::default()))))
+    })
+    .await?;
+    session.servers.start();
+    let toolbox = session.toolbox.clone();
+    let (sender, events) = mpsc::channel(WAITING);
+    let limits = Limits { turns: args.work.max_turns, budget: args.work.max_budget_usd, ..Limits::default() };
+    let config = Config {
+        model: chosen.1.clone(),
+        system: system(args),
+        max_tokens: MAX_TOKENS,
+        thinking: args.work.max_thinking_tokens,
+        deferral: Deferral::default(),
+        limits,
+        delivery: delivery.clone(),
+    };
+    let facts = facts(&session, &chosen.1);
+    let session = Arc::new(Mutex::new(session));
+    let around = Arc::new(Around { session: session.clone() });
+    let agent = Agent::new(toolbox, chosen.0, config, past.history, sender)
+        .recorded(past.transcript)
+        .for_host(around);
+    let form = &args.form;
+    let lines = Lines::new(&past.id, form.include_partial_messages, form.replay_user_messages);
+    let printer = Printer::new(form.output_format, lines, Terminal::stage(terminal.as_ref()));
+    Ok(Started {
+        agent,
+        session,
+        events,
+        remote: by_wire.then_some(remote),
+        questions,
+        printer,
+        delivery,
+        facts,
+    })
+}
+
+/// What `system/init` tells.
+fn facts(session: &Session, model: &str) -> Value {
+    let toolbox = &session.toolbox;
+    let pool = toolbox.pool();
+    let servers = session.servers.all();
+    json!({
+        "cwd": toolbox.place().cwd,
+        "tools": pool.tools().iter().map(|tool| tool.spec().name.clone()).collect::<Vec<_>>(),
+        "mcp_servers": servers.iter().map(|server| json!({
+            "name": server.config.name, "status": status(&server.phase()),
+        })).collect::<Vec<_>>(),
+        "model": model,
+        "permissionMode": toolbox.policy().mode.to_string(),
+        "slash_commands": [],
+        "apiKeySource": "none",
+        "version": env!("CARGO_PKG_VERSION"),
+    })
+}
+
+fn status(phase: &Phase) -> &'static str {
+    match phase {
+        Phase::Ready(_) => "connected",
+        Phase::Failed(_) => "failed",
+        _ => "pending",
+    }
+}
+
+/// Which built-in tools are offered.
+fn wanted(args: &Args) -> impl Fn(&ToolSpec) -> bool + Send + Sync + use<> {
+    let names = args.work.tools.clone().filter(|names| names != "default");
+    let names: Option<Vec<String>> =
+        names.map(|names| names.split(',').map(|name| name.trim().to_owned()).collect());
+    move |spec: &ToolSpec| {
+        names.as_ref().is_none_or(|names| {
+            names.iter().any(|name| *name == spec.name || spec.aliases.iter().any(|alias| name == alias))
+        })
+    }
+}
+
+fn delivery(args: &Args) -> anyhow::Result<(Option<Delivery>, Vec<Arc<dyn DynTool>>)> {
+    let Some(given) = &args.work.json_schema else { return Ok((None, Vec::new())) };
+    let schema = json_or_file(given, "--json-schema").map_err(UsageError)?;
+    let delivery = Delivery::default();
+    let tool = StructuredOutput::new(schema, delivery.clone())
+        .map_err(|why| UsageError(format!("--json-schema: {why}")))?;
+    Ok((Some(delivery), vec![Arc::new(tool)]))
+}
+
+fn past(args: &Args, environment: &Environment, model: &str) -> anyhow::Result<Past> {
+    let cwd = environment.cwd.clone().unwrap_or_default();
+    let root: Option<PathBuf> = environment.config_dir.as_ref().map(|config| config.join("sessions"));
+    let wanted = &args.past;
+    let given = match (&wanted.resume, wanted.r#continue, &root) {
+        (None, false, _) => None,
+        (_, _, None) => {
+            return Err(UsageError("HOME is not set, so there are no sessions to go on with".into()).into());
+        }
+        (Some(id), _, Some(_)) => Some(id.clone()),
+        (None, true, Some(root)) => {
+            let none = || UsageError(format!("there is no session of {} to go on with", cwd.display()));
+            Some(sessions::latest(root, &cwd).ok_or_else(none)?)
+        }
+    };
+    if let (Some(id), Some(root)) = (given, &root) {
+        return Ok(resumed(root, &id, wanted.fork_session)?);
+    }
+    let id = wanted.session_id.unwrap_or_else(uuid::Uuid::now_v7).to_string();
+    let kept = root.filter(|_| !wanted.no_session_persistence);
+    let transcript = kept.map(|root| Transcript::create(&root, &Header::new(&*id, &cwd, model)));
+    let transcript = match transcript.transpose() {
+        Ok(transcript) => transcript,
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            let words = format!("there is a session {id} already: --resume {id} goes on with it");
+            return Err(UsageError(words).into());
+        }
+        Err(error) => {
+            complain(&[format!("the session is not written down and cannot be resumed: {error}")]);
+            None
+        }
+    };
+    Ok(Past { id, history: Vec::new(), transcript, resumed: false })
+}
+
+fn resumed(root: &Path, id: &str, fork: bool) -> Result<Past, UsageError> {
+    let opened = if fork { sessions::fork(root, id) } else { sessions::resume(root, id) };
+    let (transcript, recovered) = opened.map_err(|error| UsageError(error.to_string()))?;
+    complain(&recovered.complaints);
+    Ok(Past {
+        id: transcript.id().to_owned(),
+        history: recovered.history,
+        transcript: Some(transcript),
+        resumed: true,
+    })
+}
+
+fn model(args: &Args) -> anyhow::Result<(Arc<dyn gripper_agent::model::Model>, String)> {
+    let path = args.work.model.as_deref().and_then(|m| m.strip_prefix("scripted:")).unwrap_or_default();
+    let text = std::fs::read_to_string(path)?;
+    Ok((Arc::new(Scripted::parse(&text).map_err(UsageError)?), "scripted".into()))
+}
+fn system(_args: &Args) -> Vec<Arc<str>> {
+    vec!["You are Gripper".into()]
+}
