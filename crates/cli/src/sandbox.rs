@@ -48,7 +48,7 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
     }
     let home = environment.home.as_deref();
     let open = args.net.iter().any(|host| host == "all");
-    let profile = Profile {
+    let mut profile = Profile {
         hidden: args.hide.iter().map(|path| cwd.join(path)).collect(),
         network: if open {
             Network::Full
@@ -61,6 +61,7 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
         },
         ..Profile::writes(writable, home)
     };
+    profile.read_only.extend(gripper_tools::bash::protected_below(&profile.writable)?);
     let mut words = args.command.into_iter();
     let program = words.next().unwrap_or_default();
     let spec = Spec { env: inherited(), cage: Some(profile), ..Spec::exec(program, words.collect(), cwd) };

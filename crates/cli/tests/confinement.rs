@@ -162,6 +162,65 @@ fn where_namespaces_are_forbidden_landlock_is_taken_and_told() {
     assert!(workspace.project().join("src/made").exists() && !workspace.home().join("out").exists());
 }
 
+#[rstest]
+#[case::bubblewrap("bubblewrap")]
+#[case::landlock("landlock")]
+fn what_makes_others_run_things_is_held_in_folders_below_too(#[case] backend: &str) {
+    if lacks(&[backend], &[]) {
+        return;
+    }
+    let workspace = Workspace::new();
+    let held = ["one/.git/config", "one/.git/hooks/pre-push", "two/.claude/settings.json", "three/.git"];
+    for name in
+        held.iter().copied().chain(["one/src/file", "one/.git/refs/file", "node_modules/p/.vscode/file"])
+    {
+        workspace.write(&format!("libs/{name}"), "before\n");
+    }
+    // What is held within something held must not open it again.
+    workspace.write("libs/two/.claude/inner/.git/config", "before\n");
+    let settings = json!({"sandbox": {"enabled": true}});
+    let run = |command: &str| {
+        bash(&workspace, &line(command), &settings, &["--yes", "--json"]).env(BACKENDS, backend).run()
+    };
+    for command in held.map(|name| format!("echo x > libs/{name}")).iter().map(String::as_str).chain([
+        "rm -rf libs/one/.git/config libs/one/.git/hooks libs/two/.claude",
+        "mv libs/one libs/1; mkdir -p libs/one/.git/hooks; echo x > libs/one/.git/config",
+        "mv libs away; mv libs/one/.git libs/one/old; mv libs/two/.claude libs/two/old",
+        "echo x > libs/two/.claude/inner/new; echo x > libs/two/.claude/inner/.git/config",
+    ]) {
+        let ran =
+            run(&format!("{command}; echo after > libs/one/src/file; echo after > libs/one/.git/refs/file"));
+        for name in held.iter().copied().chain(["two/.claude/inner/.git/config"]) {
+            let there = fs::read_to_string(workspace.project().join("libs").join(name));
+            assert_eq!(there.ok().as_deref(), Some("before\n"), "{command}: {name}: {}", ran.transcript());
+        }
+        assert!(!workspace.project().join("libs/two/.claude/inner/new").exists(), "{command}");
+        for name in ["one/src/file", "one/.git/refs/file"] {
+            let there = fs::read_to_string(workspace.project().join("libs").join(name)).unwrap();
+            assert_eq!(there, "after\n", "{command}: {}", ran.transcript());
+        }
+    }
+    let _ = run("echo after > libs/node_modules/p/.vscode/file");
+    let package = fs::read_to_string(workspace.project().join("libs/node_modules/p/.vscode/file")).unwrap();
+    assert_eq!(package, "after\n");
+    let words = ["sandbox", "--write", ".", "--", "sh", "-c", "echo x > libs/one/.git/config"];
+    let ran = Binary::new(GRIPPER, &workspace).args(words).env(BACKENDS, backend).run();
+    assert!(ran.code != 0 && ran.stderr.contains("libs/one/.git/config"), "{}", ran.transcript());
+
+    // Many repositories are held whole, and more than can be held are not run with.
+    for number in 0..40 {
+        workspace.write(&format!("many/{number}/.git/config"), "before\n");
+    }
+    let _ = run("touch many/39/.git/new; touch made; echo x > many/39/.git/config");
+    let there = |name: &str| workspace.project().join(name).exists();
+    assert_eq!((there("many/39/.git/new"), there("made")), (false, backend == "bubblewrap"));
+    for number in 0..121 {
+        workspace.write(&format!("many/{number}/.envrc"), "before\n");
+    }
+    let ran = run("touch again");
+    assert!(ran.stdout.contains("at most 120 can be held") && !there("again"), "{}", ran.transcript());
+}
+
 #[test]
 fn a_confined_hook_changes_what_it_may() {
     if lacks(&["landlock"], &[]) {

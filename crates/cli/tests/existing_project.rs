@@ -240,6 +240,11 @@ fn examples_are_tested_and_a_change_that_breaks_one_is_found() {
     };
     let good = settings("Bash(npm test *)");
     assert_eq!((good.code, &*good.stdout), (0, "4 examples, 0 failures\n"), "{}", good.transcript());
+    let reads = json!({"permissions": {"allow": [{"rule": "Bash(ls *)", "examples": {
+        "match": ["ls -la", "ls src | wc -l"], "not_match": ["cat a.txt", "ls; rm -rf src"]}}]}});
+    workspace.write("ci/reads.json", reads.to_string());
+    let good = gripper(&workspace, &["rules", "test", "ci/reads.json"]);
+    assert_eq!((good.code, &*good.stdout), (0, "4 examples, 0 failures\n"), "{}", good.transcript());
     let bad = settings("Bash(npm test)");
     assert_eq!(bad.code, 1, "{}", bad.transcript());
     insta::assert_snapshot!(bad.transcript());

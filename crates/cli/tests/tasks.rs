@@ -216,7 +216,10 @@ fn code_is_run_where_the_setting_allows_it_and_asks() {
         gripper(&workspace).args(args).input(calls.concat()).run()
     };
     let calls = [code("x = 20"), code("open('made', 'w').write('y'); x + 1")];
-    for asks in [&[][..], &["--allow", "Bash"], &["--allow", "REPL", "--deny", "Read(./secret)"]] {
+    let forbidden =
+        [["--deny", "Read(./secret)"], ["--deny", "WebFetch"], ["--ask", "WebFetch(domain:a.org)"]];
+    let forbidden = forbidden.map(|rule| [&["--allow", "REPL"][..], &rule].concat());
+    for asks in [&[][..], &["--allow", "Bash"]].into_iter().chain(forbidden.iter().map(Vec::as_slice)) {
         let ran = run(asks, &calls);
         assert!(ran.results().iter().all(|result| result["error_code"] == "denied"), "{}", ran.transcript());
     }
@@ -230,4 +233,8 @@ fn code_is_run_where_the_setting_allows_it_and_asks() {
     let args = ["tool", "REPL", &input, "--settings", sandbox, "--allow", "REPL"];
     let held = gripper(&workspace).args(args).run();
     assert!(held.transcript().contains("Read-only file system"), "{}", held.transcript());
+    let input = r#"{"language": "python", "code": "1"}"#;
+    let bare = gripper(&workspace).args(["tool", "REPL", input, "--settings", sandbox, "--yes"]);
+    let bare = bare.env("GRIPPER_SANDBOX_BACKENDS", "none").run();
+    assert!(bare.stdout.contains("nothing confined this command"), "{}", bare.transcript());
 }

@@ -46,7 +46,7 @@ impl<'a> Coverage<'a> {
         Self {
             policy,
             list: index.list(RuleList::Allow),
-            strict: forbids.iter().any(|list| list.minds_commands() || list.minds_paths()),
+            strict: forbids.iter().any(|list| list.minds_deeds()),
             analysis: &command.analysis,
             text: &command.text,
             paths: paths.collect(),
@@ -86,6 +86,12 @@ impl<'a> Coverage<'a> {
         let granted = self.paths.iter().filter(|path| path.write || !inside(path));
         let files = granted.filter_map(|path| self.list.allows_path(path));
         Cover::Whole(crate::policy::strongest(needed.into_iter().chain(files)))
+    }
+
+    /// Whether the rules are about a part, needed or not.
+    pub(crate) fn speaks_of_it(&self) -> bool {
+        let parts = self.analysis.parts();
+        (0..parts.len()).any(|at| self.rule_for(parts, at).is_some())
     }
 
     /// Needs no rule: reads inside the working directories, and redirections that are covered.

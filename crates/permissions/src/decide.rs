@@ -258,7 +258,7 @@ impl Judge<'_, '_> {
             let reason = format!("it may be what the deny rule {} ({}) is about", rule.rule, rule.source);
             return Some(Decision::new(Behavior::Ask, By::Check(Check::PerhapsForbidden), reason));
         }
-        let forbids = |list| self.index.list(list).minds_commands() || self.index.list(list).minds_paths();
+        let forbids = |list| self.index.list(list).minds_deeds();
         if request.opaque && [RuleList::Deny, RuleList::Ask].into_iter().any(forbids) {
             let reason = "what it runs is not taken apart, and may be what a deny or ask rule is about";
             return Some(Decision::new(Behavior::Ask, By::Check(Check::PerhapsForbidden), reason));

@@ -26,7 +26,9 @@ impl Rule {
         }
         match request.command_use() {
             Some(command) => {
-                matches!(Coverage::new(&alone, &index, request, command).look(), Cover::Whole(Some(_)))
+                let coverage = Coverage::new(&alone, &index, request, command);
+                // What only reads needs no rule, and may still be what the rule is about.
+                matches!(coverage.look(), Cover::Whole(rule) if rule.is_some() || coverage.speaks_of_it())
             }
             None => {
                 let mut paths = request.paths().peekable();

@@ -123,9 +123,15 @@ impl List {
         self.rules.get(at)
     }
 
-    /// Whether there are rules about single commands.
-    pub(crate) fn minds_commands(&self) -> bool {
-        !self.programs.is_empty() || !self.anywhere.is_empty()
+    /// Whether there are rules about commands, files or hosts: what code that is not followed could be about.
+    pub(crate) fn minds_deeds(&self) -> bool {
+        let reaches = |rule: &SourcedRule| match &*rule.rule.pattern {
+            Pattern::Domain(_) => true,
+            Pattern::Tool(tool) => tool.starts_with("Web"),
+            _ => false,
+        };
+        let commands = !self.programs.is_empty() || !self.anywhere.is_empty();
+        commands || self.minds_paths() || self.rules.iter().any(reaches)
     }
 
     /// Whether there are rules about files.

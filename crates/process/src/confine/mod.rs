@@ -33,7 +33,7 @@ use tokio::process::Command;
 use crate::proxy::Refusal;
 
 pub use denied::Denial;
-pub use profile::{Network, Profile, protected_names};
+pub use profile::{Network, Profile, protected_at, protected_names};
 pub use seatbelt::seatbelt;
 
 /// What enforces a profile.

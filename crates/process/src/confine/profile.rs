@@ -62,6 +62,14 @@ pub fn protected_names(root: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     IN_PROJECTS.split(' ').map(|name| root.join(name)).chain(homes).collect()
 }
 
+/// What stays read-only because `entry` is there, in whatever folder: the names of a project that begin with
+/// it. A repository within a project is one too, and a command may be told to work there next.
+pub fn protected_at(entry: &Path) -> Vec<PathBuf> {
+    let Some((folder, name)) = entry.parent().zip(entry.file_name()) else { return Vec::new() };
+    let names = IN_PROJECTS.split(' ').filter(|path| path.split('/').next().map(OsStr::new) == Some(name));
+    names.map(|path| folder.join(path)).collect()
+}
+
 impl Profile {
     /// Reads everything but `hidden`, changes nothing but its own temporary folder, talks to nobody.
     pub fn read_only(hidden: Vec<PathBuf>) -> Self {

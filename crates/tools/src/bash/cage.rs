@@ -28,6 +28,8 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(5);
 /// What a back end cannot hold is told so far.
 const SHOWN: usize = 3;
+/// So many names below the root are held at most.
+const HELD: usize = 120;
 /// Folders of a home in which programs keep what they know.
 const CONFIGURATION: [&str; 3] = ["", ".config", ".local/share"];
 
@@ -78,7 +80,7 @@ impl Cage {
         if !reads && !settings.sandbox {
             return none("none");
         }
-        let hidden = Search::of(call).hidden().await?;
+        let (hidden, nested) = Search::of(call, !reads).found().await?;
         let (profile, allowed) = if reads {
             // Where all that is read is known and was judged, the quicker wall is enough.
             let quick = is_known(call) && confine::probe().works(Backend::Landlock).is_ok();
@@ -88,7 +90,8 @@ impl Cage {
             let roots: Vec<PathBuf> = call.policy.directories.iter().map(|root| real(root)).collect();
             let shown: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
             let (network, reach) = network(call, settings)?;
-            let profile = Profile { hidden, network, ..Profile::writes(roots, Some(&call.policy.home)) };
+            let mut profile = Profile { hidden, network, ..Profile::writes(roots, Some(&call.policy.home)) };
+            profile.read_only.extend(nested);
             (profile, format!("writes {} and temporary files only, {reach}", shown.join(", ")))
         };
         Ok(Self { profile: Some(profile), words: allowed, note: None })
@@ -159,51 +162,111 @@ struct Search {
     cwd: PathBuf,
     cancel: CancellationToken,
     known: bool,
+    writes: bool,
 }
 
 impl Search {
-    fn of(call: &Call) -> Self {
+    fn of(call: &Call, writes: bool) -> Self {
         let (policy, cancel) = (call.policy.clone(), call.cancel.clone());
-        Self { policy, cancel, cwd: call.cwd().to_owned(), known: is_known(call) }
+        Self { policy, cancel, cwd: call.cwd().to_owned(), known: is_known(call), writes }
     }
 
     /// Files that must not be read: those in the home always, those in the working directories when the
-    /// command may come upon them. A tree may be large and its disk slow, so nobody else waits for it.
-    async fn hidden(self) -> Result<Vec<PathBuf>, ToolError> {
+    /// command may come upon them; and what must stay as it is though it may write around it. A tree may be
+    /// large and its disk slow, so nobody else waits for it.
+    async fn found(self) -> Result<(Vec<PathBuf>, Vec<PathBuf>), ToolError> {
         disk::off_thread(move || {
-            let mut hidden = of_home(&self.policy);
-            if !self.known {
+            let (mut hidden, mut nested) = (of_home(&self.policy), Nested::default());
+            if !self.known || self.writes {
                 for root in &self.policy.directories {
-                    hidden.append(&mut self.below(root)?);
+                    self.below(root, &mut hidden, &mut nested)?;
                 }
             }
-            Ok(hidden)
+            Ok((hidden, if self.writes { nested.held()? } else { Vec::new() }))
         })
         .await?
     }
 
-    fn below(&self, root: &Path) -> Result<Vec<PathBuf>, ToolError> {
+    fn below(&self, root: &Path, hidden: &mut Vec<PathBuf>, nested: &mut Nested) -> Result<(), ToolError> {
         let real = real(root);
         let at = Located { written: root.to_owned(), real: real.clone() };
         let root = Root { at, cwd: self.cwd.clone() };
         let sieve = Sieve::new(&self.policy, root.path_use(&real));
-        let found = Mutex::new(Vec::new());
-        let wanted = |file: Candidate<'_>| {
-            if sieve.judge(&root.path_use(file.path)) != Behavior::Allow
-                && let Ok(mut found) = found.lock()
+        let found = Mutex::new((hidden, nested));
+        let seen = |file: Candidate<'_>| {
+            let secret = || sieve.judge(&root.path_use(file.path)) != Behavior::Allow;
+            let hides = !self.known && !file.folder && secret();
+            let holds = self.writes && Nested::counts(file.path, &real);
+            if (hides || holds)
+                && let Ok((hidden, nested)) = found.lock().as_deref_mut()
             {
-                found.push(file.path.to_owned());
+                hidden.extend(hides.then(|| file.path.to_owned()));
+                nested.0.extend(holds.then(|| file.path.to_owned()));
             }
-            false
         };
-        let limit = Limit { cancelled: &|| self.cancel.is_cancelled(), deadline: Instant::now() + PATIENCE };
-        let walked = walk::newest_of_all(&root, None, &limit, Some(0), &wanted);
-        if walked.halt.is_some() {
-            let words = "not run: there are too many files to find those that must stay hidden; name the files, or ask for permission";
+        search(&real, &|| self.cancel.is_cancelled(), &seen)
+    }
+}
+
+/// Shows all that is in a folder, or says that it is too much.
+fn search(
+    root: &Path,
+    cancelled: &(dyn Fn() -> bool + Sync),
+    seen: &(dyn Fn(Candidate<'_>) + Sync),
+) -> Result<(), ToolError> {
+    let limit = Limit { cancelled, deadline: Instant::now() + PATIENCE };
+    let words = "not run: there are too many files to find those that must stay hidden or unchanged; \
+                 name the files, or ask for permission";
+    let halted = walk::look_at_all(root, &limit, seen);
+    halted.map_or(Ok(()), |_| Err(ToolError::new(ErrorCode::Failed, words)))
+}
+
+/// Entries below the working directories which make others run something later, as the root's own do.
+#[derive(Default)]
+struct Nested(Vec<PathBuf>);
+
+impl Nested {
+    /// Whether an entry is one of these. A package of others is neither opened nor worked in, but a
+    /// repository is one wherever it lies.
+    fn counts(path: &Path, root: &Path) -> bool {
+        let name = path.file_name().unwrap_or_default();
+        let package = || path.iter().any(|part| part == "node_modules");
+        name.as_encoded_bytes().starts_with(b".")
+            && path.parent() != Some(root)
+            && !confine::protected_at(path).is_empty()
+            && (name == ".git" || !package())
+    }
+
+    /// What stays as it is. Mounts cost the square of their number, so of many repositories each is held whole.
+    fn held(self) -> Result<Vec<PathBuf>, ToolError> {
+        if self.0.len() > HELD {
+            let words = format!(
+                "not run: {} folders here have settings of git, agents or editors that must stay as they are, and \
+                 at most {HELD} can be held; work in a folder with fewer, or ask for permission to run it \
+                 without the sandbox (dangerously_disable_sandbox)",
+                self.0.len()
+            );
             return Err(ToolError::new(ErrorCode::Failed, words));
         }
-        Ok(found.into_inner().unwrap_or_default())
+        let parts: Vec<PathBuf> = self.0.iter().flat_map(|entry| confine::protected_at(entry)).collect();
+        Ok(if parts.len() > HELD { self.0 } else { parts })
     }
+}
+
+/// What stays as it is in the folders below these, for who confines a command without a call.
+pub fn protected_below(roots: &[PathBuf]) -> Result<Vec<PathBuf>, ToolError> {
+    let found = Mutex::default();
+    for root in roots {
+        let seen = |file: Candidate<'_>| {
+            if Nested::counts(file.path, root)
+                && let Ok(mut found) = found.lock()
+            {
+                Vec::push(&mut found, file.path.to_owned());
+            }
+        };
+        search(root, &|| false, &seen)?;
+    }
+    Nested(found.into_inner().unwrap_or_default()).held()
 }
 
 /// What in the person's home holds secrets.

@@ -38,6 +38,7 @@ use crate::{
 use in_place::Trial;
 use journal::Journal;
 
+pub use cage::protected_below;
 pub use environment::Settings;
 use environment::Variables;
 pub(crate) use shown::plain;

@@ -24,6 +24,8 @@ const MOST: (usize, usize) = (20, 500);
 const LONGEST_LINE: usize = 64 * 1024;
 /// Progress is reported at most so often.
 const TICK: Duration = Duration::from_millis(100);
+/// A line that is not finished after so long may be all there is of it.
+const PAUSE: Duration = Duration::from_millis(400);
 
 /// The tool.
 pub struct Monitor {
@@ -98,6 +100,9 @@ pub struct Output {
     pub reason: Reason,
     /// The lines that fit.
     pub matches: Vec<String>,
+    /// Lines were looked for.
+    #[serde(skip)]
+    pub until: bool,
     /// The task, with all of its output that nobody had been given.
     #[serde(flatten)]
     pub report: Report,
@@ -193,15 +198,20 @@ impl Tool for Monitor {
         if reason == Reason::Exit {
             self.tasks.wait(&id, bash::GRACE, call).await?;
         }
-        Ok(Output { reason, matches: watch.matches, report: self.tasks.report(&id)? }.into())
+        let report = self.tasks.report(&id)?;
+        Ok(Output { reason, matches: watch.matches, until: watch.until.is_some(), report }.into())
     }
 
     fn map(&self, output: &Output) -> Vec<Block> {
         let (id, seconds) = (&output.report.task_id, output.report.seconds);
-        let head = match output.reason {
-            Reason::Match => format!("these lines of {id} fit:\n{}\n", output.matches.join("\n")),
-            Reason::Exit => format!("{id} ended before a line was found\n"),
-            Reason::Time => format!("time was up and no line was found, {seconds} s after {id} began\n"),
+        let head = match (output.reason, output.until) {
+            (Reason::Match, _) => format!("these lines of {id} fit:\n{}\n", output.matches.join("\n")),
+            (Reason::Exit, true) => format!("{id} ended before a line was found\n"),
+            (Reason::Exit, false) => format!("{id} ended\n"),
+            (Reason::Time, true) => {
+                format!("time was up and no line was found, {seconds} s after {id} began\n")
+            }
+            (Reason::Time, false) => format!("time was up, {seconds} s after {id} began\n"),
         };
         vec![Block::text(format!("{head}\nall that is new:\n{}", output.report.words()))]
     }
@@ -245,6 +255,8 @@ impl Watch {
                 tokio::select! {
                     () = live.output().changed(self.cursor) => {}
                     _ = live.wait() => {}
+                    // A prompt stays an unfinished line; one that is only slow is soon a longer one.
+                    () = tokio::time::sleep(PAUSE), if !self.rest.is_empty() => self.find(&self.rest.clone()),
                 }
             }
         }
@@ -259,8 +271,12 @@ impl Watch {
             None if !whole => 0,
             _ => self.rest.len(),
         };
-        let lines = plain(&self.rest[..end], &self.kept.mark);
-        self.rest.drain(..end);
+        let lines: Vec<u8> = self.rest.drain(..end).collect();
+        self.find(&lines);
+    }
+
+    fn find(&mut self, bytes: &[u8]) {
+        let lines = plain(bytes, &self.kept.mark);
         let Some(until) = &self.until else { return };
         let fitting = lines.lines().filter(|line| until.is_match(line));
         let room = MOST.0 - self.matches.len();

@@ -33,6 +33,8 @@ pub(super) struct Interpreter {
     input: Box<dyn AsyncWrite + Send + Unpin>,
     output: Box<dyn AsyncRead + Send + Unpin>,
     mark: String,
+    /// What has to be known of its cage.
+    pub(super) note: Option<String>,
 }
 
 impl Interpreter {
@@ -52,13 +54,14 @@ impl Interpreter {
         let mut spec = Spec::exec("sh", args, call.cwd());
         spec.env = settings.environment(false);
         spec.limits = settings.resources;
-        spec.cage = Cage::of(false, call, settings).await?.profile;
+        let cage = Cage::of(false, call, settings).await?;
+        spec.cage = cage.profile;
         let found = gripper_process::find_program(program.as_ref(), call.cwd(), &spec.env);
         let started = found.map_err(StartError::from).and_then(|_| Live::converse(spec, Keep::default()));
         let (live, input, output) = started.map_err(|error| {
             ToolError::new(ErrorCode::Failed, format!("the interpreter was not started: {error}"))
         })?;
-        Ok(Self { live, input: Box::new(input), output: Box::new(output), mark })
+        Ok(Self { live, input: Box::new(input), output: Box::new(output), mark, note: cage.note })
     }
 
     /// Gives it code, and waits for the answer; nothing when it has died.

@@ -171,16 +171,17 @@ impl Tool for Repl {
         if cut.is_some() {
             answer = interpreter.interrupt(PATIENCE, &mut printed).await;
         }
+        let note = interpreter.note.clone();
         let gone = answer.is_none();
         if gone {
             interpreter.end().await;
         } else {
             *seat = Some(interpreter);
         }
-        let mut notes = match journal {
-            Some(journal) => journal.end().await.into_iter().collect(),
-            None => Vec::new(),
-        };
+        let mut notes: Vec<String> = note.into_iter().collect();
+        if let Some(journal) = journal {
+            notes.extend(journal.end().await);
+        }
         let (stdout, omitted_chars) = shown(printed.shown(), "", "");
         let lost = "its variables are gone, and the next call starts a new one";
         let failed = match (cut, gone) {

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::bash::{GRACE, plain};
+use crate::bash::{GRACE, cage, plain};
 use board::{Board, Posted};
 
 /// The most characters of new output that one call gets.
@@ -112,6 +112,8 @@ pub struct Report {
     pub truncated: bool,
     /// How long it has run.
     pub seconds: u64,
+    /// What its cage kept it from so far.
+    pub denied: Vec<String>,
 }
 
 impl Report {
@@ -125,7 +127,9 @@ impl Report {
         };
         let cut = if self.truncated { "; older output is left out" } else { "" };
         let new = if self.output.is_empty() { "no new output" } else { self.output.trim_end() };
-        format!("{new}\n({} {state}{cut})", self.task_id)
+        let denied: String =
+            self.denied.iter().map(|denied| format!("\n(the cage refused {denied})")).collect();
+        format!("{new}{denied}\n({} {state}{cut})", self.task_id)
     }
 }
 
@@ -182,6 +186,7 @@ impl Tasks {
                 output: text.chars().skip(skip).collect(),
                 truncated: lost || skip > 0,
                 seconds: task.kept.live.elapsed().as_secs(),
+                denied: cage::denied(&task.kept.live),
             }
         })
     }

@@ -110,7 +110,8 @@ fn read(
     while let Some(entry) = entries.next() {
         let entry = entry?;
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        if name == "." || name == ".." || is_version_control(Some(name)) {
+        let ends = is_version_control(Some(name));
+        if name == "." || name == ".." || ends && !share.all.folders {
             continue;
         }
         if share.is_halted() {
@@ -119,7 +120,12 @@ fn read(
         bytes.truncate(start);
         bytes.extend_from_slice(name.as_bytes());
         let path = Path::new(OsStr::from_bytes(&bytes));
-        match kind(&open_folder, &entry) {
+        let kind = kind(&open_folder, &entry);
+        if share.all.folders && kind == FileType::Directory {
+            (share.all.wanted)(Candidate { path, link: false, folder: true });
+        }
+        match kind {
+            FileType::Directory if ends => {}
             FileType::Directory => {
                 if depth == 1 {
                     share.found.begun.push(path.to_owned());
@@ -128,7 +134,7 @@ fn read(
             }
             kind @ (FileType::RegularFile | FileType::Symlink) => {
                 let link = kind == FileType::Symlink;
-                if (share.all.wanted)(Candidate { path, link })
+                if (share.all.wanted)(Candidate { path, link, folder: false })
                     && let Some(changed) = changed(&open_folder, &entry, link)
                 {
                     share.add(changed, path.to_owned());

@@ -137,13 +137,15 @@ pub struct Newest {
     pub halt: Option<Halt>,
 }
 
-/// A file that a walk came to, or a link that may lead to one.
+/// A file that a walk came to, or a link that may lead to one, or, in [`look_at_all`], a folder.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'a> {
     /// Where it is.
     pub path: &'a Path,
     /// Whether it is a link.
     pub link: bool,
+    /// Whether it is a folder.
+    pub folder: bool,
 }
 
 /// Whether a file counts.
@@ -151,7 +153,7 @@ pub type Wish<'a> = &'a (dyn Fn(Candidate<'_>) -> bool + Sync);
 
 /// Collects the `most` newest files, or all, that `wanted` takes. Links count as what they lead to.
 pub fn newest(walk: &WalkBuilder, limit: &Limit<'_>, most: Option<usize>, wanted: Wish<'_>) -> Newest {
-    let shared = Collection { limit, most, dated: true, wanted, found: Mutex::default() };
+    let shared = Collection { limit, most, dated: true, folders: false, wanted, found: Mutex::default() };
     walk.build_parallel().visit(&mut &shared);
     shared.by_time()
 }
@@ -164,15 +166,28 @@ pub fn newest_of_all(
     most: Option<usize>,
     wanted: Wish<'_>,
 ) -> Newest {
-    let shared = Collection { limit, most, dated: true, wanted, found: Mutex::default() };
+    let shared = Collection { limit, most, dated: true, folders: false, wanted, found: Mutex::default() };
     folders::walk(&shared, &root.at.real, deepest);
     shared.by_time()
+}
+
+/// Shows every file and folder below the root, those of version control too, which it does not go into.
+pub fn look_at_all(root: &Path, limit: &Limit<'_>, seen: &(dyn Fn(Candidate<'_>) + Sync)) -> Option<Halt> {
+    let wanted = |found: Candidate<'_>| {
+        seen(found);
+        false
+    };
+    let found = Mutex::default();
+    let shared = Collection { limit, most: None, dated: false, folders: true, wanted: &wanted, found };
+    folders::walk(&shared, root, None);
+    shared.by_time().halt
 }
 
 /// All files below the root that come after `after`, in the order in which [`sorted`] gives them.
 pub fn rest(walk: &WalkBuilder, limit: &Limit<'_>, after: &Path) -> Newest {
     let regular = |file: Candidate<'_>| !file.link;
-    let shared = Collection { limit, most: None, dated: false, wanted: &regular, found: Mutex::default() };
+    let found = Mutex::default();
+    let shared = Collection { limit, most: None, dated: false, folders: false, wanted: &regular, found };
     walk.build_parallel().visit(&mut &shared);
     let mut found = shared.found.into_inner().unwrap_or_else(PoisonError::into_inner);
     found.files.retain(|(_, path)| path_order(path, after) == Ordering::Greater);
@@ -214,6 +229,8 @@ struct Collection<'a> {
     most: Option<usize>,
     /// Whether it matters when files were changed.
     dated: bool,
+    /// Whether folders are shown as well.
+    folders: bool,
     wanted: Wish<'a>,
     found: Mutex<Newest>,
 }
@@ -275,7 +292,7 @@ impl ParallelVisitor for Share<'_> {
             self.found.begun.push(entry.path().to_owned());
         }
         if (kind.is_file() || kind.is_symlink())
-            && (self.all.wanted)(Candidate { path: entry.path(), link: kind.is_symlink() })
+            && (self.all.wanted)(Candidate { path: entry.path(), link: kind.is_symlink(), folder: false })
             && let Some(changed) = if self.all.dated { changed(&entry) } else { Some(SystemTime::UNIX_EPOCH) }
         {
             self.add(changed, entry.into_path());

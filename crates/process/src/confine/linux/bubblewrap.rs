@@ -61,7 +61,12 @@ impl Plan {
         for root in &profile.writable {
             plan.mount(root, Mount::Write);
         }
-        for path in &profile.read_only {
+        // What lies in something shut is shut with it; the way there would be mounts that open it again.
+        let shut = |path: &PathBuf| {
+            below(path, &profile.hidden)
+                || profile.read_only.iter().any(|held| path != held && path.starts_with(held))
+        };
+        for path in profile.read_only.iter().filter(|path| !shut(path)) {
             if let Some(root) = profile.writable.iter().find(|root| path.starts_with(root)) {
                 plan.protect(root, path, profile, weaker);
             }

@@ -89,7 +89,11 @@ pub(super) fn rules(profile: &Profile, weaker: &mut Vec<String>) -> Result<Owned
     for path in &profile.read_only {
         // The real target too, where the way there is a symbolic link.
         shut.extend(path.canonicalize());
-        if profile.strict || path.symlink_metadata().is_ok() {
+        // Where a file is on the way, such as the `.git` of a submodule, nothing else can be in its place.
+        let nearest = path.ancestors().find(|at| at.symlink_metadata().is_ok());
+        if let Some(there) = nearest.filter(|at| *at == path || !at.is_dir()) {
+            shut.push(there.to_path_buf());
+        } else if profile.strict {
             shut.push(path.clone());
         } else if profile.writable.iter().any(|root| path.starts_with(root)) {
             weaker.push(format!("{} can be created", path.display()));
