@@ -43,6 +43,16 @@ pub(crate) struct PolicyFlags {
 }
 
 impl PolicyFlags {
+    /// Flags with these rules and nothing else.
+    pub(crate) fn ruled<'a>(
+        allow: impl IntoIterator<Item = &'a str>,
+        deny: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let owned = |rule: &str| rule.to_owned();
+        let (allow, deny) = (allow.into_iter().map(owned).collect(), deny.into_iter().map(owned).collect());
+        Self { allow, deny, ..Self::default() }
+    }
+
     /// Adds rules that were given in another spelling.
     pub(crate) fn add_rules(&mut self, allow: Vec<String>, deny: Vec<String>) {
         self.allow.extend(allow);

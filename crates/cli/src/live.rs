@@ -96,6 +96,11 @@ impl Screen {
 
     /// Takes in one event.
     pub(crate) fn event(&mut self, event: &Event) -> anyhow::Result<()> {
+        self.event_with(event, &[])
+    }
+
+    /// Takes in one event; `stand_ins` replace parts of what is shown of a result.
+    pub(crate) fn event_with(&mut self, event: &Event, stand_ins: &[(&str, &str)]) -> anyhow::Result<()> {
         if !self.human {
             return self.print(serde_json::to_string(event)?);
         }
@@ -120,7 +125,8 @@ impl Screen {
             Event::Result(result) => {
                 let row = self.numbers.remove(&result.call_id).and_then(|number| self.calls.remove(&number));
                 let summary = row.and_then(|row| row.summary);
-                self.print(show::result(result, summary.as_deref()))?;
+                let shown = show::result(result, summary.as_deref());
+                self.print(stand_ins.iter().fold(shown, |text, (what, by)| text.replace(what, by)))?;
             }
             Event::TurnEnd { calls, errors } => {
                 let (style, words) = match errors {

@@ -14,6 +14,7 @@ mod lines;
 mod live;
 mod mcp;
 mod print;
+mod replay;
 mod rules;
 mod run;
 mod sandbox;
@@ -69,6 +70,8 @@ enum Command {
     Trust(trust::Args),
     /// Take back what calls changed in this project
     Undo(undo::Args),
+    /// Run the calls of a recorded session once more, against the files as they are now
+    Replay(replay::Args),
     /// List the background tasks of running sessions, show the output of one, or stop it
     Tasks(tasks::Args),
     /// Run a command that can write nothing and reach nobody
@@ -135,6 +138,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Command::Settings(args) => settings::run(&args, &environment),
         Command::Trust(args) => trust::run(&args, &environment),
         Command::Undo(args) => undo::run(&args, &environment),
+        Command::Replay(args) => block_on(replay::run(args, environment)),
         Command::Tasks(args) => tasks::run(args, &environment),
         Command::Sandbox(args) => block_on(sandbox::run(args, environment)),
         Command::Doctor(args) => doctor::run(&args, &environment),

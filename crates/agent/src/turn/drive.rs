@@ -4,9 +4,7 @@
 use std::{pin::Pin, sync::Arc, time::Instant};
 
 use futures::{StreamExt, stream::BoxStream};
-use gripper_runtime::{
-    CallRequest, CallResult, Deferral, ErrorCode, Event, Toolbox, Turn, hooks::HookEvent,
-};
+use gripper_runtime::{CallRequest, CallResult, Deferral, ErrorCode, Event, Toolbox, Turn, hooks::HookEvent};
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::Sleep};
 use tokio_util::sync::CancellationToken;

@@ -293,7 +293,8 @@ impl Machine {
         self.state = State::Answering;
         self.answer = Answer::default();
         self.stop = None;
-        effects.push(Effect::Ask { streamed: self.failures.1 < BROKEN_STREAMS && self.done_before.is_empty() });
+        effects
+            .push(Effect::Ask { streamed: self.failures.1 < BROKEN_STREAMS && self.done_before.is_empty() });
     }
 
     fn listen(&mut self, event: ModelEvent, effects: &mut Vec<Effect>) {
@@ -521,7 +522,8 @@ impl Machine {
                 self.ask(effects);
             }
             Err(why) if self.squeezed => {
-                let words = format!("the conversation is too long for the model, and cannot be made shorter: {why}");
+                let words =
+                    format!("the conversation is too long for the model, and cannot be made shorter: {why}");
                 self.finish(End::Failed(ModelError::new(Trouble::TooLong, words)), effects);
             }
             // It may still fit; if not, the provider says so.

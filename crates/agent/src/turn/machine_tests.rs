@@ -58,7 +58,10 @@ fn a_call_is_recorded_before_it_runs_and_its_result_before_the_next_request() {
     machine.step(prompt());
     machine.step(start("a"));
     let effects = machine.step(call("1", 1));
-    assert!(matches!(effects[..], [Effect::Record(Entry::Block { .. }), Effect::Submit { .. }]), "{effects:?}");
+    assert!(
+        matches!(effects[..], [Effect::Record(Entry::Block { .. }), Effect::Submit { .. }]),
+        "{effects:?}"
+    );
     follow(&mut machine, [stop(StopReason::ToolUse)]);
     let effects = machine.step(Input::Result(result("1")));
     assert!(matches!(effects[..], [Effect::Record(Entry::Result { .. })]), "{effects:?}");
@@ -73,7 +76,10 @@ fn a_stream_that_breaks_before_any_tool_ran_is_asked_for_again_and_leaves_nothin
     assert!(matches!(effects[..], [Effect::Ask { streamed: true }, Effect::Wait { .. }]), "{effects:?}");
     assert_eq!(machine.history().len(), 1);
     let again = follow(&mut machine, [Input::Waited, broken(), Input::Waited]);
-    assert!(matches!(again[..], [Effect::Ask { streamed: true }, _, Effect::Ask { streamed: false }]), "{again:?}");
+    assert!(
+        matches!(again[..], [Effect::Ask { streamed: true }, _, Effect::Ask { streamed: false }]),
+        "{again:?}"
+    );
 }
 
 #[test]
@@ -89,7 +95,10 @@ fn what_was_done_before_a_stream_broke_is_kept_and_never_done_twice() {
     assert_eq!(machine.history().len(), 3);
     // The same call again is answered from what is known, the one that was dropped is made.
     let effects = follow(&mut machine, [start("b"), call("3", 1), call("4", 2), stop(StopReason::ToolUse)]);
-    assert!(matches!(&effects[..], [Effect::Submit { id, .. }, Effect::CloseCalls] if id == "4"), "{effects:?}");
+    assert!(
+        matches!(&effects[..], [Effect::Submit { id, .. }, Effect::CloseCalls] if id == "4"),
+        "{effects:?}"
+    );
     follow(&mut machine, [Input::Result(result("4")), over()]);
     session::check(machine.history()).unwrap();
 }
@@ -138,7 +147,14 @@ fn limits_end_the_work_with_every_call_answered() {
     let mut machine = self::machine();
     let effects = follow(
         &mut machine,
-        [prompt(), start("a"), call("1", 1), Input::Model(ModelEvent::Usage(filled)), stop(StopReason::ToolUse), over()],
+        [
+            prompt(),
+            start("a"),
+            call("1", 1),
+            Input::Model(ModelEvent::Usage(filled)),
+            stop(StopReason::ToolUse),
+            over(),
+        ],
     );
     assert_eq!(effects.last(), Some(&Effect::Compact));
 }

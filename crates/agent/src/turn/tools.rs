@@ -22,7 +22,12 @@ pub(super) struct Advertised {
 
 impl Advertised {
     /// The tools to send with the next request.
-    pub(super) fn now(&mut self, toolbox: &Toolbox, deferral: Deferral, window: u64) -> Arc<[ToolDefinition]> {
+    pub(super) fn now(
+        &mut self,
+        toolbox: &Toolbox,
+        deferral: Deferral,
+        window: u64,
+    ) -> Arc<[ToolDefinition]> {
         let (pool, loaded) = (toolbox.pool(), toolbox.loaded_tools());
         if let Some(tools) = &self.tools
             && pool.generation() == self.generation

@@ -34,6 +34,7 @@ use args::{InputFormat, OutputFormat};
 use control::{Incoming, Remote};
 use lines::Lines;
 use printer::Printer;
+pub(crate) use printer::{account, show_event};
 use signals::Signals;
 
 use crate::{

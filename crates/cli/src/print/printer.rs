@@ -73,7 +73,7 @@ impl Printer {
                 }
             }
             Printer::Json(..) => {}
-            Printer::Text(Some(screen)) => show_event(screen, &event)?,
+            Printer::Text(Some(screen)) => show_event(screen, &event, &[])?,
             Printer::Text(None) => match event {
                 AgentEvent::Warning(words) => show::warn(&words),
                 AgentEvent::Retrying { error, .. } => show::warn(&format!("{error}; trying again")),
@@ -132,10 +132,15 @@ impl Printer {
     }
 }
 
-fn show_event(screen: &mut Screen, event: &AgentEvent) -> anyhow::Result<()> {
+/// Shows an event to a person. `stand_ins` replace parts of texts.
+pub(crate) fn show_event(
+    screen: &mut Screen,
+    event: &AgentEvent,
+    stand_ins: &[(&str, &str)],
+) -> anyhow::Result<()> {
     match event {
         AgentEvent::Call(Event::TurnEnd { .. }) => Ok(()),
-        AgentEvent::Call(event) => screen.event(event),
+        AgentEvent::Call(event) => screen.event_with(event, stand_ins),
         AgentEvent::Recorded(Entry::Block { content: Content::Text { text }, .. }) => {
             screen.say(format!("{BOLD}●{BOLD:#} {}", show::safe(text.trim())))
         }
@@ -157,7 +162,8 @@ fn show_event(screen: &mut Screen, event: &AgentEvent) -> anyhow::Result<()> {
     }
 }
 
-fn account(outcome: &Outcome) -> String {
+/// What a piece of work came to.
+pub(crate) fn account(outcome: &Outcome) -> String {
     let answers = show::count(outcome.turns, "answer");
     let tokens = outcome.usage.window();
     let cost = if outcome.cost > 0.0 { format!(" · ${:.4}", outcome.cost) } else { String::new() };
