@@ -410,12 +410,15 @@ fn the_demo_shows_what_it_promises() {
     let ran = run(&workspace, &["demo"]);
     assert_eq!(ran.code, 0, "{}", ran.transcript());
     for words in [
-        "✓ c1 Read",
-        "✗ c7 Read denied",
-        "the allow rule Read(",
-        "✗ c8 Read hook_blocked",
-        "did you mean",
-        "did you mean Read?",
+        "✓ a2 Read",
+        "? sh test.sh no rule allows it",
+        "yes, says the person, and to Bash(sh test.sh)",
+        "✗ b1 Bash",
+        "✓ c1 Edit",
+        "ok greet",
+        "✗ d1 Bash denied",
+        "deny rule Bash(git push *)",
+        "5 answers",
         "who ran beside whom",
         "intact",
     ] {

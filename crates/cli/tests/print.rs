@@ -1,0 +1,293 @@
+//! `gripper -p` with a model that plays a script: what is printed, how it ends, and how it goes on.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a failed expectation is how tests fail"
+)]
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    process::{Child, Stdio},
+};
+
+use gripper_testkit::{Binary, Ran, Workspace};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+fn gripper(workspace: &Workspace) -> Binary<'_> {
+    Binary::new(env!("CARGO_BIN_EXE_gripper"), workspace)
+}
+
+fn say(text: &str) -> Value {
+    json!({ "content": [{ "type": "text", "text": text }] })
+}
+
+fn call(name: &str, input: Value) -> Value {
+    json!({ "content": [{ "type": "tool_use", "name": name, "input": input }] })
+}
+
+/// Puts the script where the flag says.
+fn scripted(workspace: &Workspace, answers: &[Value]) -> String {
+    let lines: String = answers.iter().map(|answer| format!("{answer}\n")).collect();
+    let path = workspace.root().join("script.jsonl");
+    fs::write(&path, lines).unwrap();
+    format!("--model=scripted:{}", path.display())
+}
+
+fn print(workspace: &Workspace, answers: &[Value], flags: &[&str]) -> Ran {
+    gripper(workspace).args(["-p", "go on", &scripted(workspace, answers)]).args(flags).run()
+}
+
+fn last(ran: &Ran) -> Value {
+    ran.json_lines().pop().unwrap_or_else(|| panic!("nothing was printed: {}", ran.transcript()))
+}
+
+#[test]
+fn an_answer_is_printed_as_text_as_json_and_as_lines() {
+    let workspace = Workspace::new();
+    workspace.write("a.txt", "hello\n");
+    let read = call("Read", json!({ "file_path": workspace.path("a.txt") }));
+    let answers = [read, say("It says hello.")];
+    let text = print(&workspace, &answers, &[]);
+    assert_eq!((text.code, text.stdout.as_str()), (0, "It says hello.\n"), "{}", text.transcript());
+    let one = print(&workspace, &answers, &["--output-format", "json"]);
+    assert_eq!(one.json_lines().len(), 1);
+    assert_eq!((&last(&one)["result"], &last(&one)["num_turns"]), (&json!("It says hello."), &json!(2)));
+    let lines = print(&workspace, &answers, &["--output-format", "stream-json"]).json_lines();
+    let kinds: Vec<&str> = lines.iter().filter_map(|line| line["type"].as_str()).collect();
+    assert_eq!(kinds, ["system", "assistant", "user", "assistant", "result"]);
+    assert_eq!(lines[1]["message"]["content"][0]["id"], lines[2]["message"]["content"][0]["tool_use_id"]);
+    assert_eq!(lines[4]["subtype"], "success");
+    let pieces = print(&workspace, &answers, &["--output-format=stream-json", "--include-partial-messages"]);
+    let pieces: Vec<Value> = pieces.json_lines().iter().map(|line| line["event"]["type"].clone()).collect();
+    assert!(pieces.contains(&json!("content_block_delta")) && pieces.contains(&json!("message_stop")));
+}
+
+#[test]
+fn what_goes_wrong_is_the_last_line_whatever_it_is() {
+    let workspace = Workspace::new();
+    let lines = ["--output-format", "stream-json"];
+    let failed = print(&workspace, &[json!({ "error": "no such luck" })], &lines);
+    assert_eq!((failed.code, &last(&failed)["is_error"]), (1, &json!(true)), "{}", failed.transcript());
+    assert!(last(&failed)["result"].as_str().unwrap().contains("no such luck"));
+    let turns = print(
+        &workspace,
+        &[call("Glob", json!({ "pattern": "*" })), say("x")],
+        &["--max-turns=1", lines[0], lines[1]],
+    );
+    assert_eq!(last(&turns)["subtype"], "error_max_turns", "{}", turns.transcript());
+    let model =
+        gripper(&workspace).args(["-p", "x", "--model=scripted:/no/such/file", lines[0], lines[1]]).run();
+    assert_eq!((model.code, &last(&model)["type"]), (2, &json!("result")), "{}", model.transcript());
+    let nothing =
+        gripper(&workspace).args(["-p", &scripted(&workspace, &[say("x")]), lines[0], lines[1]]).run();
+    assert!(
+        last(&nothing)["result"].as_str().unwrap().contains("there is no prompt"),
+        "{}",
+        nothing.transcript()
+    );
+}
+
+#[test]
+fn a_call_that_nobody_allows_is_denied_and_named() {
+    let workspace = Workspace::new();
+    let write = call("Write", json!({ "file_path": workspace.path("new.txt"), "content": "x" }));
+    let answers = [write, say("I may not.")];
+    let ran = print(&workspace, &answers, &["--output-format", "json"]);
+    let denials = &last(&ran)["permission_denials"];
+    assert_eq!(
+        (&denials[0]["tool_name"], &denials[0]["tool_input"]["content"]),
+        (&json!("Write"), &json!("x"))
+    );
+    assert!(!workspace.path("new.txt").exists());
+    let ran = print(&workspace, &answers, &["--allowedTools", "Write Edit"]);
+    assert_eq!((ran.code, fs::read_to_string(workspace.path("new.txt")).unwrap().as_str()), (0, "x"));
+}
+
+#[test]
+fn a_result_satisfies_the_schema_or_the_work_has_failed() {
+    let workspace = Workspace::new();
+    let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
+    let schema = format!("--json-schema={schema}");
+    let deliver = |n: Value| call("StructuredOutput", json!({ "n": n }));
+    let flags = ["--output-format=json", &schema];
+    let right = print(&workspace, &[deliver(json!("three")), say("done?"), deliver(json!(3))], &flags);
+    assert_eq!(last(&right)["structured_output"], json!({ "n": 3 }), "{}", right.transcript());
+    let never: Vec<Value> = (0..9).map(|_| say("no")).collect();
+    let never = print(&workspace, &never, &flags);
+    assert_eq!((never.code, &last(&never)["subtype"]), (1, &json!("error_max_structured_output_retries")));
+}
+
+#[test]
+fn sessions_go_on_fork_and_can_be_replayed() {
+    let workspace = Workspace::new();
+    workspace.write("a.txt", "hello\n");
+    let read = call("Read", json!({ "file_path": workspace.path("a.txt") }));
+    let id = "0199aaaa-0000-7000-8000-000000000001";
+    let transcript = workspace.home().join(".gripper/sessions").join(id).join("transcript.jsonl");
+    let first = print(&workspace, &[read, say("one")], &["--session-id", id]);
+    assert_eq!(first.code, 0, "{}", first.transcript());
+    let next = print(&workspace, &[say("two")], &["--continue"]);
+    assert_eq!(next.stdout, "two\n", "{}", next.transcript());
+    let fork = print(&workspace, &[say("three")], &["--resume", &id[..8], "--fork-session"]);
+    assert_eq!(fork.stdout, "three\n", "{}", fork.transcript());
+    let kept = fs::read_to_string(transcript).unwrap();
+    assert!(kept.contains("two") && !kept.contains("three"), "{kept}");
+    assert_eq!(fs::read_dir(workspace.home().join(".gripper/sessions")).unwrap().count(), 2);
+    let again = print(&workspace, &[say("x")], &["--session-id", id]);
+    assert!(again.code == 2 && again.stderr.contains("already"), "{}", again.transcript());
+    let none = print(&workspace, &[say("x")], &["--resume", "nobody"]);
+    assert!(none.code == 2 && none.stderr.contains("nobody"), "{}", none.transcript());
+    let same = gripper(&workspace).args(["replay", id]).run();
+    assert!(same.code == 0 && same.stdout.contains("same"), "{}", same.transcript());
+    workspace.write("a.txt", "bye\n");
+    let other = gripper(&workspace).args(["replay", id, "--json"]).run();
+    assert_eq!((other.code, &other.json_lines()[0]["verdict"]), (1, &json!("differs")));
+}
+
+/// A running conversation over standard input and output.
+struct Wire {
+    child: Child,
+    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+}
+
+impl Wire {
+    fn open(workspace: &Workspace, answers: &[Value], flags: &[&str]) -> Self {
+        let mut command = gripper(workspace)
+            .args([
+                "--input-format=stream-json",
+                "--output-format=stream-json",
+                &scripted(workspace, answers),
+            ])
+            .args(flags)
+            .into_command();
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines }
+    }
+
+    fn send(&mut self, line: &Value) {
+        writeln!(self.child.stdin.as_ref().unwrap(), "{line}").unwrap();
+    }
+
+    fn prompt(&mut self) {
+        self.send(&json!({ "type": "user", "message": { "role": "user", "content": "go" } }));
+    }
+
+    /// Reads up to the next line of this type.
+    fn until(&mut self, kind: &str) -> Value {
+        loop {
+            let line = self.lines.next().unwrap_or_else(|| panic!("no line of type {kind} came")).unwrap();
+            let line: Value = serde_json::from_str(&line).unwrap();
+            if line["type"] == kind {
+                return line;
+            }
+        }
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+#[test]
+fn permission_is_asked_over_the_wire_and_only_yes_is_yes() {
+    for (answer, written) in [
+        (json!({ "behavior": "allow" }), Some("x")),
+        (
+            json!({ "behavior": "allow", "updatedInput": { "file_path": "new.txt", "content": "y" } }),
+            Some("y"),
+        ),
+        (json!({ "behavior": "deny", "message": "rather not" }), None),
+        (json!({}), None),
+    ] {
+        let workspace = Workspace::new();
+        let write = call("Write", json!({ "file_path": workspace.path("new.txt"), "content": "x" }));
+        let mut wire = Wire::open(&workspace, &[write, say("done")], &["--permission-prompt-tool=stdio"]);
+        wire.prompt();
+        let asked = wire.until("control_request");
+        assert_eq!(
+            (&asked["request"]["subtype"], &asked["request"]["tool_name"]),
+            (&json!("can_use_tool"), &json!("Write"))
+        );
+        wire.send(&json!({ "type": "control_response", "response": {
+            "subtype": "success", "request_id": asked["request_id"], "response": answer,
+        } }));
+        assert_eq!(wire.until("result")["subtype"], "success");
+        assert_eq!(fs::read_to_string(workspace.path("new.txt")).ok().as_deref(), written, "{answer}");
+    }
+}
+
+#[test]
+fn control_requests_are_answered_and_prompts_follow_each_other() {
+    let workspace = Workspace::new();
+    let mut wire = Wire::open(&workspace, &[say("one"), say("two")], &[]);
+    let request = |subtype: &str, more: Value| {
+        let mut request = more;
+        request["subtype"] = subtype.into();
+        json!({ "type": "control_request", "request_id": subtype, "request": request })
+    };
+    for (line, outcome) in [
+        (request("initialize", json!({})), "success"),
+        (request("initialize", json!({ "hooks": { "PreToolUse": [] } })), "error"),
+        (request("set_permission_mode", json!({ "mode": "plan" })), "success"),
+        (request("set_permission_mode", json!({ "mode": "fly" })), "error"),
+        (request("sing", json!({})), "error"),
+    ] {
+        wire.send(&line);
+        assert_eq!(wire.until("control_response")["response"]["subtype"], outcome, "{line}");
+    }
+    wire.send(&json!("not a line of ours"));
+    wire.prompt();
+    assert_eq!(wire.until("result")["result"], "one");
+    wire.prompt();
+    assert_eq!(wire.until("result")["result"], "two");
+    drop(wire.child.stdin.take());
+    assert_eq!(wire.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn an_interrupt_and_a_signal_end_the_work_with_a_last_line() {
+    let sleep = || call("Bash", json!({ "command": "sleep 60" }));
+    let workspace = Workspace::new();
+    let mut wire = Wire::open(&workspace, &[sleep(), say("x")], &["--allow=Bash"]);
+    wire.prompt();
+    wire.until("assistant");
+    wire.send(
+        &json!({ "type": "control_request", "request_id": "i", "request": { "subtype": "interrupt" } }),
+    );
+    assert_eq!(wire.until("result")["is_error"], true);
+    wire.prompt();
+    assert_eq!(wire.until("result")["result"], "x", "the conversation goes on");
+    drop(wire);
+    for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
+        let mut wire = Wire::open(&workspace, &[sleep()], &["--allow=Bash"]);
+        wire.prompt();
+        wire.until("assistant");
+        kill_process(Pid::from_child(&wire.child), signal).unwrap();
+        assert_eq!(wire.until("result")["is_error"], true);
+        assert_eq!(wire.child.wait().unwrap().code(), Some(code));
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_work_and_the_session_is_whole() {
+    let workspace = Workspace::new();
+    let mut answers: Vec<Value> = (0..50).map(|_| call("Glob", json!({ "pattern": "*" }))).collect();
+    answers.push(call("Bash", json!({ "command": "sleep 60" })));
+    let mut command = gripper(&workspace)
+        .args(["-p", "x", "--output-format=stream-json", "--allow=Bash", &scripted(&workspace, &answers)])
+        .into_command();
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut reader = BufReader::new(child.stdout.take().unwrap());
+    reader.read_line(&mut String::new()).unwrap();
+    drop(reader);
+    child.wait().unwrap();
+    let next = print(&workspace, &[say("still here")], &["--continue"]);
+    assert_eq!(next.stdout, "still here\n", "{}", next.transcript());
+}
