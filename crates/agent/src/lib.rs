@@ -5,6 +5,7 @@
 //! with its result, writes the transcript before it acts.
 
 pub mod compact;
+pub mod context;
 pub mod message;
 pub mod model;
 pub mod session;
