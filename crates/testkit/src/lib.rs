@@ -14,6 +14,7 @@ pub mod bench;
 mod binary;
 pub mod cases;
 pub mod filters;
+pub mod model_server;
 mod probe;
 pub mod tidy;
 mod workspace;

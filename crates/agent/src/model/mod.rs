@@ -1,7 +1,16 @@
 //! Whoever answers: the trait, what is asked and what comes back.
 
+mod answer;
+mod anthropic;
+mod http;
+mod key;
+mod openai_chat;
+mod openai_responses;
 mod price;
+mod remote;
 pub mod scripted;
+#[cfg(test)]
+mod tests;
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,7 +20,9 @@ use serde_json::Value;
 
 use crate::message::{Content, Message};
 
+pub use key::Key;
 pub use price::Price;
+pub use remote::{Endpoint, Remote, Wire, decode};
 
 /// Answers requests. Knows how to speak to a provider, and nothing of tools or sessions.
 pub trait Model: Send + Sync {

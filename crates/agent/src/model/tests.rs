@@ -1,0 +1,399 @@
+//! Byte streams and what becomes of them; requests and what is sent; errors and what is said.
+
+use std::{convert::Infallible, fmt::Write, sync::Arc, time::Duration};
+
+use chrono::{DateTime, Utc};
+use futures::{StreamExt, stream};
+use proptest::prelude::{ProptestConfig, proptest};
+use reqwest::{StatusCode, header::HeaderMap};
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::{
+    ModelError, ModelEvent, Request, ToolDefinition, Trouble, Wire,
+    http::{Asked, refusal, retry_after},
+    remote::decode,
+};
+use crate::message::{Content, Message, Role};
+
+/// What comes out of these pieces, one event a line.
+fn read(wire: Wire, streamed: bool, pieces: Vec<Vec<u8>>) -> String {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        let pieces = stream::iter(pieces.into_iter().map(Ok::<_, Infallible>));
+        let events = decode(wire, pieces, streamed, Duration::from_secs(1)).collect::<Vec<_>>().await;
+        events.iter().fold(String::new(), |mut lines, event| {
+            writeln!(lines, "{}", line(event)).unwrap();
+            lines
+        })
+    })
+}
+
+fn line(event: &Result<ModelEvent, ModelError>) -> String {
+    match event {
+        Ok(ModelEvent::Start { id, model }) => format!("start {id} {model}"),
+        Ok(ModelEvent::Text { index, text }) => format!("{index} text {text}"),
+        Ok(ModelEvent::Thinking { index, text }) => format!("{index} thinking {text}"),
+        Ok(ModelEvent::CallStart { index, id, name }) => format!("{index} call {id} {name}"),
+        Ok(ModelEvent::CallInput { index, json }) => format!("{index} input {json}"),
+        Ok(ModelEvent::Block { index, content, broken }) => {
+            let why = broken.as_ref().map(|why| format!(" broken: {why}")).unwrap_or_default();
+            format!("{index} block {}{why}", serde_json::to_string(content).unwrap())
+        }
+        Ok(ModelEvent::Usage(usage)) => format!(
+            "usage {} {} {} {}",
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.cache_creation_input_tokens,
+            usage.cache_read_input_tokens
+        ),
+        Ok(ModelEvent::Stop(reason)) => format!("stop {}", serde_json::to_value(reason).unwrap()),
+        Err(error) => format!("{:?}: {}", error.kind, error.message),
+    }
+}
+
+/// Events of a stream, as the wire would carry them.
+fn sse(events: &[Value]) -> String {
+    events.iter().map(|event| format!("event: x\r\ndata: {event}\r\n\r\n")).collect()
+}
+
+const MESSAGES: &str = concat!(
+    ": a comment\n\n",
+    "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"m1\",\"model\":\"large\",",
+    "\"usage\":{\"input_tokens\":7,\"cache_read_input_tokens\":3,\"output_tokens\":1}}}\n\n",
+    "event: ping\r\ndata: {\"type\":\"ping\"}\r\n\r\n",
+    "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"thinking\",\"thinking\":\"\"}}\n\n",
+    "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"thinking_delta\",\"thinking\":\"héy\"}}\n\n",
+    "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"signature_delta\",\"signature\":\"s1\"}}\n\n",
+    "data: {\"type\":\"content_block_stop\",\"index\":0}\n\n",
+    "data: {\"type\":\"content_block_start\",\"index\":1,\"content_block\":{\"type\":\"tool_use\",\"id\":\"a\",",
+    "\"name\":\"Read\",\"input\":{}}}\n\n",
+    "data: {\"type\":\"content_block_delta\",\"index\":1,\"delta\":{\"type\":\"input_json_delta\",",
+    "\"partial_json\":\"{\\\"p\\\": \\\"日\"}}\n\n",
+    "data: {\"type\":\"content_block_delta\",\"index\":1,\ndata: \"delta\":{\"type\":\"input_json_delta\",",
+    "\"partial_json\":\"本\\\"}\"}}\n\n",
+    "data: {\"type\":\"content_block_stop\",\"index\":1}\n\n",
+    "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\"},\"usage\":{\"output_tokens\":20}}\n\n",
+    "data: {\"type\":\"message_stop\"}\n\n",
+);
+const MESSAGES_READ: &str = "start m1 large
+usage 7 1 0 3
+0 thinking héy
+0 block {\"type\":\"thinking\",\"thinking\":\"héy\",\"signature\":\"s1\"}
+1 call a Read
+1 input {\"p\": \"日
+1 input 本\"}
+1 block {\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"Read\",\"input\":{\"p\":\"日本\"}}
+usage 7 20 0 3
+stop \"tool_use\"
+";
+
+#[rstest]
+#[case::messages(Wire::Anthropic, MESSAGES, MESSAGES_READ)]
+fn a_stream_may_be_cut_anywhere(#[case] wire: Wire, #[case] bytes: &str, #[case] expected: &str) {
+    let bytes = bytes.as_bytes();
+    assert_eq!(read(wire, true, vec![bytes.to_vec()]), expected);
+    for at in 0..bytes.len() {
+        let (before, after) = bytes.split_at(at);
+        assert_eq!(read(wire, true, vec![before.to_vec(), after.to_vec()]), expected, "cut at {at}");
+        // And where it ends too early, nobody takes it for complete.
+        let early = read(wire, true, vec![before.to_vec()]);
+        let last = early.lines().last().unwrap();
+        assert!(last.starts_with("Broken: ") || early == expected, "{at}: {early}");
+        assert!(expected.starts_with(early.strip_suffix(&format!("{last}\n")).unwrap()), "{at}: {early}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+
+    #[test]
+    fn pieces_of_any_size_give_the_same(sizes in proptest::collection::vec(1_usize..40, 1..80)) {
+        for (wire, bytes, expected) in [(Wire::Anthropic, MESSAGES, MESSAGES_READ)] {
+            let mut rest = bytes.as_bytes();
+            let mut pieces = Vec::new();
+            for size in sizes.iter().cycle() {
+                if rest.is_empty() {
+                    break;
+                }
+                let (piece, after) = rest.split_at((*size).min(rest.len()));
+                pieces.push(piece.to_vec());
+                rest = after;
+            }
+            assert_eq!(read(wire, true, pieces), expected);
+        }
+    }
+}
+
+fn begin(index: u64, block: Value) -> Value {
+    json!({"type": "content_block_start", "index": index, "content_block": block})
+}
+
+fn delta(index: u64, delta: Value) -> Value {
+    json!({"type": "content_block_delta", "index": index, "delta": delta})
+}
+
+fn call_delta(index: u64, json: &str) -> Value {
+    delta(index, json!({"type": "input_json_delta", "partial_json": json}))
+}
+
+fn done(index: u64) -> Value {
+    json!({"type": "content_block_stop", "index": index})
+}
+
+#[rstest]
+#[case::duplicate_ids_and_no_input(
+    &[begin(0, json!({"type": "tool_use", "id": "a", "name": "X", "input": {}})), done(0),
+      begin(1, json!({"type": "tool_use", "id": "a", "name": "X", "input": {"k": 1}})), done(1),
+      json!({"type": "message_stop"})],
+    "0 call a X\n0 block {\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"X\",\"input\":{}}\n\
+     1 call a_2 X\n1 input {\"k\":1}\n1 block {\"type\":\"tool_use\",\"id\":\"a_2\",\"name\":\"X\",\"input\":{\"k\":1}}\n\
+     stop \"tool_use\"\n"
+)]
+#[case::broken_input(
+    &[begin(0, json!({"type": "tool_use", "id": "a", "name": "X"})), call_delta(0, "{\"k\": tru"), done(0)],
+    "0 call a X\n0 input {\"k\": tru\n0 block {\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"X\",\"input\":{}} broken: \
+     the input of the call could not be read, it is no valid JSON: EOF while parsing a value at line 1 column 9; \
+     what came was: {\"k\": tru\nBroken: the model's answer broke off before it was complete\n"
+)]
+#[case::unknown_blocks_are_kept(
+    &[begin(0, json!({"type": "server_tool_use", "id": "s", "name": "search"})), call_delta(0, "{\"q\":1}"), done(0),
+      json!({"type": "newer"}), begin(1, json!({"type": "redacted_thinking", "data": "x"})), done(1),
+      json!({"type": "message_delta", "delta": {"stop_reason": "novel"}}), json!({"type": "message_stop"})],
+    "0 block {\"type\":\"server_tool_use\",\"id\":\"s\",\"name\":\"search\",\"input\":{\"q\":1}}\n\
+     1 block {\"type\":\"redacted_thinking\",\"data\":\"x\"}\nstop \"novel\"\n"
+)]
+#[case::overloaded(
+    &[json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})],
+    "Overloaded: the provider broke off its answer (overloaded_error: Overloaded)\n"
+)]
+#[case::unknown_error(
+    &[json!({"type": "error", "error": {"message": "?"}})],
+    "Broken: the provider broke off its answer (: ?)\n"
+)]
+#[case::a_piece_of_nothing(&[call_delta(3, "{")], "Broken: the model's answer broke off before it was complete\n")]
+fn messages(#[case] events: &[Value], #[case] expected: &str) {
+    assert_eq!(read(Wire::Anthropic, true, vec![sse(events).into_bytes()]), expected);
+}
+
+#[rstest]
+#[case::no_json("data: {\"type\"\n\n", "Broken: the model's answer is no valid JSON: EOF")]
+#[case::no_utf8("data: \"\u{1}\"\n\n", "Broken: the model's answer is no valid JSON: control character")]
+#[case::no_stream("<html>", "Broken: the model's answer broke off before it was complete")]
+#[case::odd_line("<html>\n", "Broken: the model's answer broke off: invalid line")]
+fn what_is_no_answer(#[case] body: &str, #[case] expected: &str) {
+    let read = read(Wire::Anthropic, true, vec![body.as_bytes().to_vec()]);
+    assert!(read.starts_with(expected) && read.lines().count() == 1, "{read}");
+}
+
+#[test]
+fn a_long_input_in_small_pieces_takes_no_longer_than_its_length() {
+    let mut body = sse(&[begin(0, json!({"type": "tool_use", "id": "a", "name": "X", "input": {}}))]);
+    body += &sse(&[call_delta(0, "{\"k\": \"")]);
+    let piece = sse(&[call_delta(0, "0123456789")]);
+    (0..100_000).for_each(|_| body.push_str(&piece));
+    body += &sse(&[call_delta(0, "\"}"), done(0), json!({"type": "message_stop"})]);
+    let read = read(Wire::Anthropic, true, vec![body.into_bytes()]);
+    assert!(read.ends_with("0123456789\"}}\nstop \"tool_use\"\n") && read.lines().count() == 100_005);
+}
+
+fn request(system: &[&str], tools: &[(&str, bool, bool)], messages: Vec<Message>) -> Request {
+    let tool = |(name, built_in, deferred): &(&str, bool, bool)| ToolDefinition {
+        name: (*name).to_owned(),
+        description: format!("does {name}"),
+        schema: json!({"type": "object"}),
+        built_in: *built_in,
+        deferred: *deferred,
+    };
+    Request {
+        model: "m".to_owned(),
+        system: system.iter().map(|part| Arc::from(*part)).collect(),
+        tools: tools.iter().map(tool).collect(),
+        messages: messages.into_iter().map(Arc::new).collect(),
+        max_tokens: 2_000,
+        thinking: None,
+        streamed: true,
+    }
+}
+
+fn result(id: &str, content: Vec<Content>, is_error: bool) -> Content {
+    Content::ToolResult { tool_use_id: id.to_owned(), content, is_error }
+}
+
+fn said(role: Role, content: Vec<Value>) -> Message {
+    serde_json::from_value(json!({"role": role, "content": content})).unwrap()
+}
+
+/// A conversation with everything in it.
+fn conversation() -> Vec<Message> {
+    let picture =
+        json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}});
+    let picture: Content = serde_json::from_value(picture).unwrap();
+    let result = result("a", vec![Content::text("seen"), Content::text(" "), picture], true);
+    vec![
+        Message::user("look"),
+        said(
+            Role::Assistant,
+            vec![
+                json!({"type": "thinking", "thinking": "hm", "signature": "s"}),
+                json!({"type": "thinking", "thinking": "of somebody else"}),
+                json!({"type": "redacted_thinking", "data": "x"}),
+                json!({"type": "reasoning", "id": "r", "encrypted_content": "e"}),
+                json!({"type": "text", "text": ""}),
+                json!({"type": "text", "text": "so"}),
+                json!({"type": "tool_use", "id": "a", "name": "Read", "input": {"p": 1}}),
+            ],
+        ),
+        Message { role: Role::User, content: vec![result, Content::text("go on")] },
+        Message { role: Role::Assistant, content: vec![Content::text("done")] },
+        Message::user("again"),
+    ]
+}
+
+fn sent(wire: Wire, request: &Request) -> Value {
+    serde_json::from_slice(&wire.body(request, false).unwrap()).unwrap()
+}
+
+#[test]
+fn a_request_of_messages() {
+    let tools = [("Read", true, false), ("Later", true, true), ("mcp__x", false, false)];
+    let mut request = request(&["lasting", " ", "today"], &tools, conversation());
+    request.thinking = Some(8_000);
+    let mark = json!({"type": "ephemeral"});
+    let tool = |name| json!({"name": name, "description": format!("does {name}"), "input_schema": {"type": "object"}});
+    let mut tools = [tool("Read"), tool("Later"), tool("mcp__x")];
+    tools[0]["cache_control"] = mark.clone();
+    tools[1]["defer_loading"] = json!(true);
+    let picture =
+        json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}});
+    let expected = json!({
+        "model": "m", "max_tokens": 2_000, "stream": true,
+        "thinking": {"type": "enabled", "budget_tokens": 1_999},
+        "system": [{"type": "text", "text": "lasting"}, {"type": "text", "text": "today", "cache_control": mark}],
+        "tools": tools,
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "look"}]},
+            {"role": "assistant", "content": [
+                {"type": "thinking", "thinking": "hm", "signature": "s"},
+                {"type": "redacted_thinking", "data": "x"},
+                {"type": "text", "text": "so"},
+                {"type": "tool_use", "id": "a", "name": "Read", "input": {"p": 1}},
+            ]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "a", "is_error": true,
+                 "content": [{"type": "text", "text": "seen"}, picture]},
+                {"type": "text", "text": "go on", "cache_control": mark},
+            ]},
+            {"role": "assistant", "content": [{"type": "text", "text": "done"}]},
+            {"role": "user", "content": [{"type": "text", "text": "again", "cache_control": mark}]},
+        ],
+    });
+    assert_eq!(sent(Wire::Anthropic, &request), expected);
+}
+
+#[test]
+fn a_mark_on_a_result() {
+    let block = result("a", vec![Content::text("seen")], false);
+    let request = request(&[], &[], vec![Message { role: Role::User, content: vec![block] }]);
+    let marked = &sent(Wire::Anthropic, &request)["messages"][0]["content"][0];
+    assert_eq!(marked["cache_control"]["type"], "ephemeral");
+    assert_eq!(marked["content"], json!([{"type": "text", "text": "seen"}]));
+}
+
+#[rstest]
+#[case::key(
+    401,
+    r#"{"error":{"message":"invalid x-api-key"}}"#,
+    Trouble::Unauthorized,
+    "Acme does not accept the key (HTTP 401: invalid x-api-key); check ACME_KEY"
+)]
+#[case::not_allowed(
+    403,
+    "",
+    Trouble::Unauthorized,
+    "Acme does not accept the key (HTTP 403); check ACME_KEY"
+)]
+#[case::model(
+    404,
+    r#"{"error":{"message":"model: m"}}"#,
+    Trouble::Refused,
+    "Acme has no model \"m\", or nothing at http://a/v1 (HTTP 404: model: m); check the model's name and the \
+     provider's base URL"
+)]
+#[case::too_long(
+    400,
+    r#"{"error":{"message":"Prompt is too long: 9 > 8"}}"#,
+    Trouble::TooLong,
+    "the conversation is too long for m (HTTP 400: Prompt is too long: 9 > 8); compact it or begin a new one"
+)]
+#[case::too_long_code(
+    400,
+    r#"{"error":{"code":"context_length_exceeded","message":"no"}}"#,
+    Trouble::TooLong,
+    "the conversation is too long for m (HTTP 400: no); compact it or begin a new one"
+)]
+#[case::too_large(
+    413,
+    "",
+    Trouble::TooLong,
+    "the conversation is too long for m (HTTP 413); compact it or begin a new one"
+)]
+#[case::rate(
+    429,
+    r#"{"message":"slow down"}"#,
+    Trouble::RateLimited,
+    "Acme takes no more requests for now (HTTP 429: slow down); wait a while or use another model"
+)]
+#[case::no_money(
+    429,
+    r#"{"error":{"code":"insufficient_quota","message":"pay"}}"#,
+    Trouble::Refused,
+    "Acme refused the request to http://a/v1 (HTTP 429: pay)"
+)]
+#[case::overloaded(
+    529,
+    "<html>\nbusy</html>",
+    Trouble::Overloaded,
+    "Acme has too much to do, or a fault (HTTP 529: <html> busy</html>); try again later or use another model"
+)]
+#[case::plain_error(
+    500,
+    r#"{"error":"boom"}"#,
+    Trouble::Overloaded,
+    "Acme has too much to do, or a fault (HTTP 500: boom); try again later or use another model"
+)]
+#[case::bad_request(
+    400,
+    r#"{"detail":"no"}"#,
+    Trouble::Refused,
+    "Acme refused the request to http://a/v1 (HTTP 400: no)"
+)]
+#[case::redirect(
+    302,
+    "",
+    Trouble::Refused,
+    "http://a/v1 points elsewhere (HTTP 302), which is not followed, as the key would go along; set the provider's \
+     base URL to where it lives now"
+)]
+fn refusals(#[case] status: u16, #[case] body: &str, #[case] kind: Trouble, #[case] message: &str) {
+    let asked = Asked { provider: "Acme", address: "http://a/v1", model: "m", key: "ACME_KEY" };
+    let status = StatusCode::from_u16(status).unwrap();
+    let error = refusal(&asked, status, &HeaderMap::new(), body.as_bytes());
+    assert_eq!((error.kind, error.message.as_str()), (kind, message));
+}
+
+#[rstest]
+#[case::seconds("retry-after", "7", Some(7_000))]
+#[case::fractions("retry-after", "0.5", Some(500))]
+#[case::milliseconds("retry-after-ms", "250", Some(250))]
+#[case::date("retry-after", "Thu, 01 Jan 1970 00:00:30 GMT", Some(20_000))]
+#[case::past("retry-after", "Thu, 01 Jan 1970 00:00:01 GMT", Some(0))]
+#[case::negative("retry-after", "-3", None)]
+#[case::endless("retry-after", "1e300", None)]
+#[case::long("retry-after", "999999999", Some(86_400_000))]
+#[case::nonsense("retry-after", "soon", None)]
+fn waits(#[case] name: &'static str, #[case] value: &str, #[case] milliseconds: Option<u64>) {
+    let headers = HeaderMap::from_iter([(name.parse().unwrap(), value.parse().unwrap())]);
+    let now = DateTime::<Utc>::from_timestamp(10, 0).unwrap();
+    assert_eq!(retry_after(&headers, now), milliseconds.map(Duration::from_millis));
+}
