@@ -71,9 +71,9 @@ impl Session {
         }
     }
 
-    /// What the model should know besides the results of its calls, if anything; with a prompt also the to-do list.
-    pub(crate) fn news(&self, _prompted: bool) -> Option<String> {
-        None
+    /// The project's folder.
+    pub(crate) fn root(&self) -> anyhow::Result<PathBuf> {
+        Ok(self.basis.sources()?.root)
     }
 
     /// The to-do list.

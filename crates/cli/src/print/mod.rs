@@ -2,6 +2,7 @@
 
 mod approver;
 mod args;
+mod around;
 mod control;
 mod lines;
 mod out;
@@ -10,10 +11,7 @@ mod prompt;
 mod signals;
 mod start;
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use gripper_agent::{
     message::Message,
@@ -39,7 +37,6 @@ use signals::Signals;
 
 use crate::{
     exit::{Exit, UsageError},
-    session::Session,
     show,
 };
 
@@ -84,8 +81,8 @@ async fn work(args: Args, environment: Environment) -> anyhow::Result<Exit> {
     let exit = conversation.hold(&mut agent).await;
     drop(agent);
     // The host was lent to the agent, which is gone.
-    if let Some(session) = Arc::into_inner(started.session) {
-        session.into_inner().unwrap_or_else(PoisonError::into_inner).finish().await;
+    if let Some(around) = Arc::into_inner(started.around) {
+        around.into_session().finish().await;
     }
     conversation.printer.close().await;
     exit
@@ -246,19 +243,6 @@ fn exit_of(end: &End) -> Exit {
         End::Halted(_) => Exit::Denied,
         end if lines::verdict(end).1.is_some() => Exit::Failed,
         _ => Exit::Ok,
-    }
-}
-
-/// What the agent is told of its surroundings.
-struct Around {
-    session: Arc<Mutex<Session>>,
-}
-
-impl gripper_agent::turn::Host for Around {
-    fn look_around(&self, prompted: bool) -> Option<String> {
-        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
-        session.refresh();
-        session.news(prompted)
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
 use gripper_agent::{
+    context::{self, Facts},
     message::Message,
     model::scripted::Scripted,
     session::{self as sessions, Header, Transcript},
@@ -17,15 +18,16 @@ use gripper_runtime::{
     Deferral, DynTool,
     approve::{Approver, Checks, Coordinator},
     environment::Environment,
+    hooks::HookEvent,
     tool::ToolSpec,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{
-    Around,
     approver::ByTool,
     args::{Args, OutputFormat, json_or_file},
+    around::Around,
     complain,
     control::Remote,
     lines::Lines,
@@ -46,7 +48,7 @@ const MAX_TOKENS: u32 = 16_384;
 /// Everything a conversation needs.
 pub(super) struct Started {
     pub(super) agent: Agent,
-    pub(super) session: Arc<Mutex<Session>>,
+    pub(super) around: Arc<Around>,
     pub(super) events: mpsc::Receiver<AgentEvent>,
     pub(super) remote: Option<Arc<Remote>>,
     pub(super) questions: mpsc::UnboundedReceiver<Value>,
@@ -93,11 +95,17 @@ pub(super) async fn open(args: &Args, environment: &Environment) -> anyhow::Resu
     .await?;
     session.servers.start();
     let toolbox = session.toolbox.clone();
+    let instructions =
+        context::instructions(environment, &toolbox.policy(), &toolbox.place().cwd, &session.root()?);
+    complain(&instructions.complaints);
+    let told = json!({ "files": instructions.files.iter().map(|file| &file.path).collect::<Vec<_>>() });
+    toolbox.consult(HookEvent::INSTRUCTIONS_LOADED, "", told).await;
+    let system = system(args, &session, context::told(&instructions.files), &chosen.1)?;
     let (sender, events) = mpsc::channel(WAITING);
     let limits = Limits { turns: args.work.max_turns, budget: args.work.max_budget_usd, ..Limits::default() };
     let config = Config {
         model: chosen.1.clone(),
-        system: system(args),
+        system,
         max_tokens: MAX_TOKENS,
         thinking: args.work.max_thinking_tokens,
         deferral: Deferral::default(),
@@ -105,17 +113,16 @@ pub(super) async fn open(args: &Args, environment: &Environment) -> anyhow::Resu
         delivery: delivery.clone(),
     };
     let facts = facts(&session, &chosen.1);
-    let session = Arc::new(Mutex::new(session));
-    let around = Arc::new(Around { session: session.clone() });
+    let around = Arc::new(Around::new(session, instructions));
     let agent = Agent::new(toolbox, chosen.0, config, past.history, sender)
         .recorded(past.transcript)
-        .for_host(around);
+        .for_host(around.clone());
     let form = &args.form;
     let lines = Lines::new(&past.id, form.include_partial_messages, form.replay_user_messages);
     let printer = Printer::new(form.output_format, lines, Terminal::stage(terminal.as_ref()));
     Ok(Started {
         agent,
-        session,
+        around,
         events,
         remote: by_wire.then_some(remote),
         questions,
@@ -225,6 +232,27 @@ fn model(args: &Args) -> anyhow::Result<(Arc<dyn gripper_agent::model::Model>, S
     let text = std::fs::read_to_string(path)?;
     Ok((Arc::new(Scripted::parse(&text).map_err(UsageError)?), "scripted".into()))
 }
-fn system(_args: &Args) -> Vec<Arc<str>> {
-    vec!["You are Gripper".into()]
+
+/// The system prompt: ours or the person's, then what the project says, then where it is.
+fn system(args: &Args, session: &Session, told: Option<String>, model: &str) -> anyhow::Result<Vec<Arc<str>>> {
+    let (place, policy) = (session.toolbox.place(), session.toolbox.policy());
+    let root = session.root()?;
+    let facts = Facts {
+        cwd: &place.cwd,
+        root: &root,
+        additional: policy.directories.get(1..).unwrap_or_default(),
+        model,
+        mode: policy.mode,
+        shell: "bash",
+        today: chrono::Local::now().date_naive(),
+        append: args.work.append_system_prompt.as_deref(),
+    };
+    let mut parts = context::system_prompt(&facts);
+    if let (Some(own), Some(first)) = (&args.work.system_prompt, parts.first_mut()) {
+        *first = own.as_str().into();
+    }
+    let last = parts.len() - 1;
+    told.into_iter().for_each(|told| parts.insert(last, told.into()));
+    parts.retain(|part| !part.trim().is_empty());
+    Ok(parts)
 }

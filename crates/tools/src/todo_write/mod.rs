@@ -59,6 +59,17 @@ pub enum Status {
     Completed,
 }
 
+impl Status {
+    /// Its name in calls and results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Pending => "pending",
+            Status::InProgress => "in_progress",
+            Status::Completed => "completed",
+        }
+    }
+}
+
 /// What a call carries.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
