@@ -234,7 +234,12 @@ fn model(args: &Args) -> anyhow::Result<(Arc<dyn gripper_agent::model::Model>, S
 }
 
 /// The system prompt: ours or the person's, then what the project says, then where it is.
-fn system(args: &Args, session: &Session, told: Option<String>, model: &str) -> anyhow::Result<Vec<Arc<str>>> {
+fn system(
+    args: &Args,
+    session: &Session,
+    told: Option<String>,
+    model: &str,
+) -> anyhow::Result<Vec<Arc<str>>> {
     let (place, policy) = (session.toolbox.place(), session.toolbox.policy());
     let root = session.root()?;
     let facts = Facts {
