@@ -107,6 +107,11 @@ impl Environment {
     }
 }
 
+/// One variable, for what settings name.
+pub fn variable(name: &str) -> Option<String> {
+    env::var(name).ok()
+}
+
 /// Every variable, for children that inherit the environment.
 pub fn inherited() -> Vec<(OsString, OsString)> {
     env::vars_os().collect()

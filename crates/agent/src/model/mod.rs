@@ -2,6 +2,9 @@
 
 mod answer;
 mod anthropic;
+pub mod config;
+#[cfg(test)]
+mod config_tests;
 mod http;
 mod key;
 mod openai_chat;

@@ -31,7 +31,7 @@ pub struct SettingsFile {
     pub results: Option<ResultKeys>,
     /// Changes to the table of paths that may hold secrets.
     pub sensitive_paths: Option<SensitiveKeys>,
-    /// The language model to use.
+    /// The language model to use: NAME or PROVIDER/NAME.
     pub model: Option<String>,
     /// The look of the terminal.
     pub theme: Option<String>,
@@ -44,8 +44,12 @@ pub struct SettingsFile {
 #[derive(Debug, JsonSchema)]
 #[schemars(rename_all = "camelCase")]
 pub struct PartKeys {
-    /// Names of models by use: main, fast.
-    pub models: Option<Map<String, Value>>,
+    /// Models by use.
+    pub models: Option<ModelKeys>,
+    /// Whom models are asked of, by name; anthropic and openai are known and can be changed.
+    pub providers: Option<BTreeMap<String, ProviderKeys>>,
+    /// What models cost, by name or PROVIDER/NAME.
+    pub prices: Option<BTreeMap<String, PriceKeys>>,
     /// Interpreters that models may run code in.
     pub repl: Option<ReplKeys>,
     /// Confinement of commands.
@@ -66,6 +70,62 @@ pub struct PartKeys {
     pub enable_all_project_mcp_servers: Option<bool>,
     /// When tools are announced by name only: auto, auto:N, always or never.
     pub tool_search: Option<String>,
+}
+
+/// Models by use, each as NAME or PROVIDER/NAME.
+#[derive(Debug, JsonSchema)]
+pub struct ModelKeys {
+    /// For the conversation; counts before model.
+    pub main: Option<String>,
+    /// For small things on the side; the main one unless given.
+    pub fast: Option<String>,
+}
+
+/// Whom models are asked of.
+#[derive(Debug, JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub struct ProviderKeys {
+    /// How it is spoken to: the Messages API, Chat Completions or the Responses API.
+    #[schemars(rename = "type", extend("enum" = ["anthropic", "openai", "openai-responses"]))]
+    pub kind: Option<String>,
+    /// Where its API begins, such as http://localhost:8080/v1.
+    pub base_url: Option<String>,
+    /// The environment variable that holds its key.
+    pub api_key_env: Option<String>,
+    /// A command that prints its key: a program and its arguments with blanks between them, without a shell.
+    pub api_key_helper: Option<String>,
+    /// Further headers of every request.
+    pub headers: Option<BTreeMap<String, String>>,
+    /// Tokens that its models can look at.
+    #[schemars(range(min = 1_000, max = 100_000_000))]
+    pub window: Option<u64>,
+    /// Tokens of the longest answer.
+    #[schemars(range(min = 1, max = 10_000_000))]
+    pub max_tokens: Option<u32>,
+    /// Milliseconds for which nothing may come; 90000 unless given.
+    #[schemars(range(min = 1, max = 86_400_000))]
+    pub idle_timeout_ms: Option<u64>,
+    /// Milliseconds that a connection may take; 10000 unless given.
+    #[schemars(range(min = 1, max = 600_000))]
+    pub connect_timeout_ms: Option<u64>,
+}
+
+/// What a model costs: US dollars for a million tokens.
+#[derive(Debug, JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub struct PriceKeys {
+    /// Read anew.
+    #[schemars(range(min = 0.0))]
+    pub input: Option<f64>,
+    /// Written.
+    #[schemars(range(min = 0.0))]
+    pub output: Option<f64>,
+    /// Read and kept for next time.
+    #[schemars(range(min = 0.0))]
+    pub cache_write: Option<f64>,
+    /// Known from an earlier request.
+    #[schemars(range(min = 0.0))]
+    pub cache_read: Option<f64>,
 }
 
 /// Confinement of commands.

@@ -192,6 +192,10 @@ fn deliver(answer: Answer, asked: &Asked) -> io::Result<Response<Body>> {
                 gate.passed().await;
                 None
             }
+            wires::Step::Delay(time) => {
+                tokio::time::sleep(time).await;
+                None
+            }
             wires::Step::Hang => std::future::pending().await,
             wires::Step::Cut => {
                 // What was sent before must be on its way, or the client sees nothing of it.

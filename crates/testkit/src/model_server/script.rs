@@ -6,15 +6,18 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-/// One answer. As a line of a script: `{"parts": [{"text": "…"}, {"call": {"name": "Read", "input": {…}}}]}`.
+/// One answer. As a line of a script it reads as those that `--model scripted:FILE` plays, with a few keys more:
+/// `{"content": [{"type": "text", "text": "…"}, {"type": "tool_use", "name": "Read", "input": {…}}]}`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Answer {
     /// What it says, in order.
+    #[serde(rename = "content")]
     pub parts: Vec<Part>,
     /// What it cost.
     pub usage: Tokens,
     /// Why it ended, in the words of the Messages API; without it, as follows from the parts.
+    #[serde(rename = "stop_reason")]
     pub stop: Option<String>,
     /// Bytes of each piece it is sent in; without it, one event at a time.
     pub split: Option<usize>,
@@ -30,13 +33,20 @@ pub struct Answer {
 
 /// A part of an answer.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(tag = "type", rename_all = "snake_case")]
 pub enum Part {
     /// Text.
-    Text(String),
+    Text {
+        /// The text.
+        text: String,
+    },
     /// A thought.
-    Thinking(String),
+    Thinking {
+        /// The thought.
+        thinking: String,
+    },
     /// A call.
+    #[serde(rename = "tool_use")]
     Call {
         /// Its id; without one, it gets one of its own.
         #[serde(default)]
@@ -47,7 +57,15 @@ pub enum Part {
         input: Value,
     },
     /// Bytes, as they are.
-    Raw(String),
+    Raw {
+        /// The bytes.
+        text: String,
+    },
+    /// The rest comes after a while.
+    Delay {
+        /// How long it takes.
+        ms: u64,
+    },
     /// The rest comes when the gate is open.
     #[serde(skip)]
     Wait(Gate),
@@ -62,10 +80,13 @@ pub enum Part {
 #[serde(default)]
 pub struct Tokens {
     /// Read anew.
+    #[serde(rename = "input_tokens")]
     pub input: u64,
     /// Written.
+    #[serde(rename = "output_tokens")]
     pub output: u64,
     /// Known from before.
+    #[serde(rename = "cache_read_input_tokens")]
     pub cached: u64,
 }
 
@@ -155,13 +176,13 @@ impl Answer {
     /// More text.
     #[must_use]
     pub fn text(self, text: &str) -> Self {
-        self.part(Part::Text(text.to_owned()))
+        self.part(Part::Text { text: text.to_owned() })
     }
 
     /// A thought.
     #[must_use]
     pub fn thinking(self, text: &str) -> Self {
-        self.part(Part::Thinking(text.to_owned()))
+        self.part(Part::Thinking { thinking: text.to_owned() })
     }
 
     /// A call. An empty id gets one of its own.

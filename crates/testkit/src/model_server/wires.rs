@@ -1,5 +1,7 @@
 //! The forms that providers give to an answer.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -35,6 +37,7 @@ impl Wire {
 /// What the server does next.
 pub(super) enum Step {
     Send(Vec<u8>),
+    Delay(Duration),
     Wait(Gate),
     Hang,
     Cut,
@@ -79,21 +82,12 @@ pub(super) fn steps(answer: &Answer, asked: &Asked) -> Vec<Step> {
     let mut index = 0;
     for part in &answer.parts {
         let events = match part {
-            Part::Raw(text) => {
-                steps.push(Step::Send(text.clone().into_bytes()));
+            Part::Raw { .. } | Part::Delay { .. } | Part::Wait(_) | Part::Hang | Part::Cut => {
+                steps.push(step(part));
+                if matches!(part, Part::Hang | Part::Cut) {
+                    return steps;
+                }
                 continue;
-            }
-            Part::Wait(gate) => {
-                steps.push(Step::Wait(gate.clone()));
-                continue;
-            }
-            Part::Hang => {
-                steps.push(Step::Hang);
-                return steps;
-            }
-            Part::Cut => {
-                steps.push(Step::Cut);
-                return steps;
             }
             part => match asked.wire {
                 Wire::Anthropic => anthropic(part, index),
@@ -109,6 +103,16 @@ pub(super) fn steps(answer: &Answer, asked: &Asked) -> Vec<Step> {
         steps.push(Step::Send(b"data: [DONE]\n\n".to_vec()));
     }
     steps
+}
+
+fn step(part: &Part) -> Step {
+    match part {
+        Part::Raw { text } => Step::Send(text.clone().into_bytes()),
+        Part::Delay { ms } => Step::Delay(Duration::from_millis(*ms)),
+        Part::Wait(gate) => Step::Wait(gate.clone()),
+        Part::Cut => Step::Cut,
+        _ => Step::Hang,
+    }
 }
 
 fn send(wire: Wire, event: Value) -> Step {
@@ -186,11 +190,11 @@ fn chunk(delta: Value, finish: Value) -> Value {
 fn anthropic(part: &Part, index: usize) -> Vec<Value> {
     let delta = |delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
     let (block, deltas) = match part {
-        Part::Text(text) => {
+        Part::Text { text } => {
             let say = |text| delta(json!({"type": "text_delta", "text": text}));
             (json!({"type": "text", "text": ""}), pieces(text).into_iter().map(say).collect::<Vec<_>>())
         }
-        Part::Thinking(text) => {
+        Part::Thinking { thinking: text } => {
             let think = |text| delta(json!({"type": "thinking_delta", "thinking": text}));
             let mut deltas: Vec<Value> = pieces(text).into_iter().map(think).collect();
             deltas.push(delta(json!({"type": "signature_delta", "signature": "signed"})));
@@ -214,8 +218,8 @@ fn chat(part: &Part, index: usize) -> Vec<Value> {
         pieces(text).into_iter().map(|text| chunk(json!({key: text}), Value::Null)).collect()
     };
     match part {
-        Part::Text(text) => say("content", text),
-        Part::Thinking(text) => say("reasoning_content", text),
+        Part::Text { text } => say("content", text),
+        Part::Thinking { thinking: text } => say("reasoning_content", text),
         Part::Call { id, name, input } => {
             let call = |call: Value| chunk(json!({"tool_calls": [call]}), Value::Null);
             let function = json!({"name": name, "arguments": ""});
@@ -232,8 +236,8 @@ fn chat(part: &Part, index: usize) -> Vec<Value> {
 fn responses(part: &Part, index: usize) -> Vec<Value> {
     let Some(item) = item(part, index) else { return Vec::new() };
     let (kind, text) = match part {
-        Part::Text(text) => ("response.output_text.delta", text.clone()),
-        Part::Thinking(text) => ("response.reasoning_summary_text.delta", text.clone()),
+        Part::Text { text } => ("response.output_text.delta", text.clone()),
+        Part::Thinking { thinking: text } => ("response.reasoning_summary_text.delta", text.clone()),
         Part::Call { input, .. } => ("response.function_call_arguments.delta", json_text(input)),
         _ => return Vec::new(),
     };
@@ -254,11 +258,11 @@ fn responses(part: &Part, index: usize) -> Vec<Value> {
 fn item(part: &Part, index: usize) -> Option<Value> {
     let id = format!("item_{index}");
     Some(match part {
-        Part::Text(text) => {
+        Part::Text { text } => {
             let content = json!([{"type": "output_text", "text": text}]);
             json!({"id": id, "type": "message", "role": "assistant", "content": content})
         }
-        Part::Thinking(text) => {
+        Part::Thinking { thinking: text } => {
             let summary = json!([{"type": "summary_text", "text": text}]);
             json!({"id": id, "type": "reasoning", "summary": summary, "encrypted_content": "sealed"})
         }
@@ -320,8 +324,8 @@ pub(super) fn whole(answer: &Answer, asked: &Asked) -> Vec<u8> {
         Wire::OpenAiResponses => whole_response(answer, asked),
         Wire::Anthropic => {
             let block = |part: &Part| match part {
-                Part::Text(text) => Some(json!({"type": "text", "text": text})),
-                Part::Thinking(text) => {
+                Part::Text { text } => Some(json!({"type": "text", "text": text})),
+                Part::Thinking { thinking: text } => {
                     Some(json!({"type": "thinking", "thinking": text, "signature": "signed"}))
                 }
                 Part::Call { id, name, input } => {
@@ -344,8 +348,8 @@ pub(super) fn whole(answer: &Answer, asked: &Asked) -> Vec<u8> {
             let mut calls = Vec::new();
             for part in &answer.parts {
                 match part {
-                    Part::Text(text) => message["content"] = json!(text),
-                    Part::Thinking(text) => message["reasoning_content"] = json!(text),
+                    Part::Text { text } => message["content"] = json!(text),
+                    Part::Thinking { thinking: text } => message["reasoning_content"] = json!(text),
                     Part::Call { id, name, input } => calls.push(json!({
                         "id": id, "type": "function",
                         "function": {"name": name, "arguments": json_text(input)},
