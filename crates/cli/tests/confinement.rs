@@ -376,3 +376,42 @@ fn a_query_of_the_network_runs_nothing_of_the_repository() {
         assert!(!ran.stdout.contains("EVIL"), "{}", ran.stdout);
     }
 }
+
+#[rstest]
+#[case::external("diff.external", "f", "git diff", "was not run")]
+#[case::external_is_left_out("diff.external", "f", "git diff --no-ext-diff", "+two")]
+#[case::driver("diff.x.command", "f diff=x", "git diff", "was not run")]
+#[case::converter("diff.x.textconv", "f diff=x", "git log -p -1", "+one")]
+#[case::filter("filter.x.clean", "f filter=x", "git diff", "+two")]
+#[case::filter_process("filter.x.process", "f filter=x", "git status --short", " M f")]
+#[case::below("diff.x.textconv", "f diff=x", "cd sub/deep && git diff", "+two")]
+#[case::included("include.path", "f diff=x", "git -C sub/deep diff", "+two")]
+fn git_that_nobody_was_asked_about_runs_no_program_of_the_repository(
+    #[case] key: &str,
+    #[case] attributes: &str,
+    #[case] command: &str,
+    #[case] shown: &str,
+) {
+    let workspace = Workspace::new();
+    let at = if command.contains("sub/deep") { "sub/" } else { "" };
+    workspace.write(&format!("{at}f"), "one\n");
+    workspace.write(&format!("{at}deep/empty"), "");
+    workspace.write(&format!("{at}.gitattributes"), attributes);
+    workspace.write(&format!("{at}evil"), "#!/bin/sh\necho EVIL\n");
+    workspace.write(&format!("{at}more"), "[diff \"x\"]\n\ttextconv = ./evil\n");
+    let root = workspace.project().join(at);
+    fs::set_permissions(root.join("evil"), fs::Permissions::from_mode(0o755)).unwrap();
+    let git = |args: &[&str]| {
+        let ran = Command::new("git").args(args).current_dir(&root).output().unwrap();
+        assert!(ran.status.success(), "{ran:?}");
+        String::from_utf8_lossy(&ran.stdout).into_owned()
+    };
+    git(&["init", "-q"]);
+    git(&["add", "f"]);
+    git(&["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "first"]);
+    workspace.write(&format!("{at}f"), "two\n");
+    let value = if key == "include.path" { root.join("more") } else { root.join("evil") };
+    git(&["config", key, value.to_str().unwrap()]);
+    let ran = bash(&workspace, &line(command), &json!({}), &[]).run();
+    assert!(!ran.transcript().contains("EVIL") && ran.transcript().contains(shown), "{}", ran.transcript());
+}

@@ -226,6 +226,10 @@ fn a_project_brings_servers_only_if_it_is_trusted_or_they_are_approved() {
         r#"{"enabledMcpjsonServers": ["peer"], "enableAllProjectMcpServers": true}"#,
     );
     assert_eq!(echo().code, 2);
+    for words in [&["mcp", "list"][..], &["mcp", "test", "peer"]] {
+        let told = gripper(&workspace, words).transcript();
+        assert!(told.contains("are set aside until you trust it (gripper trust)"), "{told}");
+    }
     settings(&workspace, json!({ "enabledMcpjsonServers": ["peer"] }));
     assert_eq!(echo().stdout, "hi\n");
     let listed = gripper(&workspace, &["mcp", "list", "--json", "--wait", "30"]);

@@ -171,6 +171,7 @@ pub struct Analysis {
     pub(crate) words: Vec<String>,
     pub(crate) edits: Vec<InPlaceEdit>,
     pub(crate) cwd: Option<String>,
+    pub(crate) exits: Vec<(i32, String)>,
 }
 
 impl Analysis {
@@ -306,11 +307,6 @@ impl Analysis {
 
     /// What the exit code of the line means where it is no failure: that of its last command.
     pub fn exits(&self) -> &[(i32, String)] {
-        self.parts
-            .iter()
-            .rev()
-            .find(|part| part.depth == 0)
-            .map(|part| part.exits.as_slice())
-            .unwrap_or_default()
+        &self.exits
     }
 }

@@ -43,17 +43,23 @@ pub(crate) enum Action {
     },
 }
 
+/// Why there are none where the folder has some.
+const ASIDE: &str = "those of this folder's .mcp.json are set aside until you trust it (gripper trust)";
+
 pub(crate) async fn run(action: Action, environment: Environment) -> anyhow::Result<Exit> {
     let policy = match &action {
         Action::List { policy, .. } | Action::Test { policy, .. } => policy,
     };
     let mut basis = Basis::read(policy, &environment)?;
     let servers = session::servers(&environment, &mut basis);
+    let policy = &basis.loaded.policy;
+    let aside = !policy.trusted && policy.root.join(".mcp.json").exists();
+    let none = if aside { ASIDE } else { "put them into .mcp.json or the mcpServers of your settings" };
     let mut interrupt = interrupt::listen()?;
     let work = async {
         match &action {
-            Action::List { wait, json, .. } => list(&servers, *wait, *json).await,
-            Action::Test { server, json, .. } => test(&servers, server, *json).await,
+            Action::List { wait, json, .. } => list(&servers, *wait, *json, none).await,
+            Action::Test { server, json, .. } => test(&servers, server, *json, none).await,
         }
     };
     let outcome = interrupt::unless(&mut interrupt, work).await.unwrap_or(Ok(Exit::Interrupted));
@@ -61,12 +67,12 @@ pub(crate) async fn run(action: Action, environment: Environment) -> anyhow::Res
     outcome
 }
 
-async fn list(servers: &Servers, wait: f64, json: bool) -> anyhow::Result<Exit> {
+async fn list(servers: &Servers, wait: f64, json: bool, none: &str) -> anyhow::Result<Exit> {
     let patience = std::time::Duration::from_secs_f64(wait.clamp(0.0, 3_600.0));
     servers.settle(patience).await;
     let all = servers.all();
     if all.is_empty() && !json {
-        show::line("no servers: put them into .mcp.json or the mcpServers of your settings")?;
+        show::line(&format!("no servers: {none}"))?;
     }
     for server in &all {
         let phase = server.phase();
@@ -105,10 +111,10 @@ async fn list(servers: &Servers, wait: f64, json: bool) -> anyhow::Result<Exit> 
     Ok(if sound { Exit::Ok } else { Exit::Failed })
 }
 
-async fn test(servers: &Servers, name: &str, json: bool) -> anyhow::Result<Exit> {
+async fn test(servers: &Servers, name: &str, json: bool, none: &str) -> anyhow::Result<Exit> {
     let server = servers.named(name).ok_or_else(|| {
         let known: Vec<String> = servers.all().iter().map(|server| server.config.name.clone()).collect();
-        let known = if known.is_empty() { "none is configured".to_owned() } else { known.join(", ") };
+        let known = if known.is_empty() { format!("there is none: {none}") } else { known.join(", ") };
         UsageError(format!("there is no server \"{name}\" ({known})"))
     })?;
     let begin = Instant::now();

@@ -360,7 +360,10 @@ impl<'m> Level<'_, 'm, '_> {
 
     fn next_value(&mut self, argument: &Argument) -> Option<Argument> {
         let Some(value) = self.arguments.get(self.at).cloned() else {
-            self.reading.doubt(format!("`{}` lacks its value", argument.shown()), argument.span, false);
+            // Where abbreviations count, getopt_long reads the options, and ends the program here.
+            if !self.model.entry.syntax.abbrev {
+                self.reading.doubt(format!("`{}` lacks its value", argument.shown()), argument.span, false);
+            }
             return None;
         };
         self.at += 1;

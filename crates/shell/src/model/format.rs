@@ -129,6 +129,9 @@ pub(crate) struct Conduct {
     /// The same for one word of any text.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub single: String,
+    /// An option and the value with which a request only asks, and the options that then send no more.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub asks: String,
     /// Subcommands, or else arguments, with any of which it must not be cut short.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub finish: String,

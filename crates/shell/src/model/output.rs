@@ -24,7 +24,8 @@ pub(crate) fn foresee(model: &Model, reading: &Reading<'_>) -> Output {
 
 /// Whether what was given shows that the program prints one plain word. Each of `words` is a way to
 /// show it: the only operand, or an option with its value behind it; with `<` at its end only when
-/// standard input is read. No other options may be given but those in `+only(a,b)`.
+/// standard input is read; with `+one` only for one operand; with `+and(a,b)` only when one of those options is given as well, each with its
+/// value. No other options may be given but those in `+only(a,b)`.
 fn prints_one_word(model: &Model, reading: &Reading<'_>, words: &str) -> bool {
     if words.is_empty() || reading.operands.len() > 2 {
         return false;
@@ -42,14 +43,21 @@ fn prints_one_word(model: &Model, reading: &Reading<'_>, words: &str) -> bool {
     let from_stdin = reading.operands.len() <= fixed.saturating_sub(supplied);
     words.split_whitespace().any(|word| {
         let (word, only) = word.split_once("+only(").unwrap_or((word, ""));
+        let (word, needed) = word.split_once("+and(").unwrap_or((word, ""));
+        let needed: Vec<&str> =
+            needed.trim_end_matches(')').split(',').filter(|word| !word.is_empty()).collect();
+        let is_needed = |given: &Given<'_>| needed.iter().any(|word| spells(given, word));
+        let (word, one) = word.strip_suffix("+one").map_or((word, false), |word| (word, true));
         let (word, stdin) = word.strip_suffix('<').map_or((word, false), |word| (word, true));
         let by_operand = reading.operands.len() == 1
             && reading.operands.iter().any(|operand| operand.literal() == Some(word));
         let shown = word.is_empty() || by_operand || reading.options.iter().any(|given| spells(given, word));
-        let mut others = reading.options.iter().filter(|given| !spells(given, word));
+        let all = needed.is_empty() || reading.options.iter().any(is_needed);
+        let mut others = reading.options.iter().filter(|given| !spells(given, word) && !is_needed(given));
         let only: Vec<&str> = only.trim_end_matches(')').split(',').collect();
         let alone = others.all(|given| given.option.names.iter().any(|name| only.contains(&name.as_str())));
-        shown && alone && (from_stdin || !stdin)
+        let counted = !one || reading.operands.len() == 1;
+        shown && all && alone && counted && (from_stdin || !stdin)
     })
 }
 
@@ -60,6 +68,8 @@ fn spells(given: &Given<'_>, word: &str) -> bool {
         Some(value) => {
             word.strip_prefix(name.as_str()).is_some_and(|rest| rest.trim_start_matches('=') == value)
         }
+        // Digits are an option of their own, whichever they are.
+        None if name.ends_with('#') => given.spelt == word,
         None => word == name && given.values.is_empty(),
     })
 }

@@ -141,7 +141,9 @@ impl Walker<'_> {
     }
 
     fn option(&mut self, case: &mut Case<'_>, reading: &Reading<'_>, given: &Given<'_>) {
-        self.deeds(&given.option.deeds, &given.option.names[0], given.span);
+        if !only_asks(reading, given) {
+            self.deeds(&given.option.deeds, &given.option.names[0], given.span);
+        }
         for (kind, value) in &given.values {
             self.kind(case, *kind, value);
         }
@@ -473,4 +475,19 @@ fn is_plain_format(text: &str) -> bool {
 /// `NAME=…`
 fn sets(operand: &Argument) -> bool {
     operand.text.prefix().split_once('=').is_some_and(|(name, _)| is_name(name)) && !operand.many
+}
+
+/// Whether an option with an effect only says what is asked for: the method by name, or a known parameter that
+/// is no file's content, where nothing but that method is named.
+fn only_asks(reading: &Reading<'_>, given: &Given<'_>) -> bool {
+    let mut words = reading.model().map_or("", |model| model.entry.conduct.asks.as_str()).split(' ');
+    let (Some(method), Some(value)) = (words.next(), words.next()) else { return false };
+    let is = |given: &Given<'_>, name: &str| given.option.names.iter().any(|known| known == name);
+    let text =
+        |given: &Given<'_>| given.values.first().and_then(|(_, value)| value.literal().map(str::to_owned));
+    let mut methods = reading.options.iter().filter(|given| is(given, method)).peekable();
+    methods.peek().is_some()
+        && methods.all(|given| text(given).as_deref() == Some(value))
+        && (is(given, method)
+            || words.any(|name| is(given, name)) && text(given).is_some_and(|text| !text.contains("=@")))
 }

@@ -19,7 +19,7 @@ use crate::{
     span::Span,
     state::{Places, State},
     surroundings::{Surroundings, join},
-    syntax,
+    syntax::{self, tree::CommandKind},
     value::{Argument, Origin, Stretch, Text},
     variables,
 };
@@ -172,6 +172,20 @@ impl<'s> Walker<'s> {
                 parts.push(part);
             }
         }
+        // `[[ ]]` and `(( ))` are commands of the shell, and no parts.
+        let last =
+            parsed.list.items.last().map(|item| item.chain.rest.last().map_or(&item.chain.first, |it| &it.1));
+        let kind = last.and_then(|pipeline| pipeline.stages.last()).map(|stage| &stage.command.kind);
+        let exits = match kind {
+            _ if last.is_some_and(|pipeline| pipeline.negated) => Vec::new(),
+            Some(CommandKind::Test(_) | CommandKind::Arithmetic(_)) => {
+                vec![(1, "the condition is false".to_owned())]
+            }
+            _ => {
+                let last = parts.iter().rev().find(|part| part.depth == 0);
+                last.map(|part| part.exits.clone()).unwrap_or_default()
+            }
+        };
         self.risks.sort_by_key(|risk| (risk.span, risk.kind));
         self.risks.dedup();
         self.unresolved.dedup();
@@ -185,6 +199,7 @@ impl<'s> Walker<'s> {
             words: self.words,
             edits: self.edits,
             cwd,
+            exits,
         }
     }
 

@@ -6,7 +6,7 @@ use gripper_process::limits::Limits;
 use gripper_runtime::Call;
 use tokio::sync::OnceCell;
 
-use super::{cage, start_up::StartUp};
+use super::{cage, hardened, start_up::StartUp};
 
 /// Names and values.
 pub(super) type Variables = Vec<(OsString, OsString)>;
@@ -26,17 +26,6 @@ const QUIET: [(&str, &str); 9] = [
     ("NO_COLOR", "1"),
     ("TERM", "dumb"),
     ("DEBIAN_FRONTEND", "noninteractive"),
-];
-/// Settings of git that keep a repository from running programs of its own.
-const HARDENED: [(&str, &str); 8] = [
-    ("core.askPass", ""),
-    ("core.fsmonitor", "false"),
-    ("core.gitProxy", ""),
-    ("core.hooksPath", "/dev/null"),
-    ("core.pager", "cat"),
-    ("core.sshCommand", "false"),
-    ("credential.helper", ""),
-    ("protocol.ext.allow", "never"),
 ];
 /// For commands that only ask others: the usual way there, whatever the repository says, and folders for what
 /// they put by, which goes with the cage.
@@ -107,8 +96,8 @@ impl Settings {
         self
     }
 
-    /// What a command finds; `hardened` for one that nobody was asked about.
-    pub(crate) fn environment(&self, hardened: bool) -> Vec<(OsString, OsString)> {
+    /// What a command finds.
+    pub(crate) fn environment(&self) -> Vec<(OsString, OsString)> {
         let mut env: Vec<(OsString, OsString)> = self
             .env
             .iter()
@@ -117,21 +106,16 @@ impl Settings {
             .cloned()
             .collect();
         env.extend(QUIET.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))));
-        if hardened {
-            env.push(("GIT_CONFIG_COUNT".into(), HARDENED.len().to_string().into()));
-            for (number, (name, value)) in HARDENED.iter().enumerate() {
-                env.push((format!("GIT_CONFIG_KEY_{number}").into(), name.into()));
-                env.push((format!("GIT_CONFIG_VALUE_{number}").into(), value.into()));
-            }
-            env.push(("GIT_OPTIONAL_LOCKS".into(), "0".into()));
-        }
         env
     }
 
     /// What the command of a call finds, start files included.
     pub(super) async fn environment_of(&self, call: &Call) -> Variables {
         let queries = cage::queries(call);
-        let mut env = self.environment(queries || (call.access.read_only() && !call.approved));
+        let mut env = self.environment();
+        if queries || (call.access.read_only() && !call.approved) {
+            env.extend(hardened::variables(call, &env).await);
+        }
         if queries {
             env.retain(|(name, _)| !QUERIES.iter().any(|(known, _)| name == known));
             env.extend(QUERIES.map(|(name, value)| (name.into(), value.into())));

@@ -172,7 +172,7 @@ impl InPlace {
         let hidden = cage::of_home(&call.policy);
         let profile = Profile { writable: vec![folder.clone()], hidden, ..Profile::default() };
         let spec = Spec {
-            env: bash.settings.environment(true),
+            env: bash.settings.environment(),
             limit: PATIENCE,
             cage: Some(profile),
             ..Spec::exec(program, args, &folder)

@@ -2,6 +2,7 @@
 
 pub(crate) mod cage;
 mod environment;
+mod hardened;
 mod in_place;
 pub(crate) mod journal;
 mod mentioned;

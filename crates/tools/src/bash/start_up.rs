@@ -83,7 +83,7 @@ impl StartUp {
         });
         let args = vec!["-l".into(), "-i".into(), "-c".into(), TELL.into()];
         let spec = Spec {
-            env: settings.environment(false),
+            env: settings.environment(),
             keep: MOST_BYTES,
             limit: PATIENCE,
             ..Spec::exec(shell.unwrap_or_else(|| "bash".into()), args, call.policy.home.clone())
@@ -133,8 +133,7 @@ impl StartUp {
             .and_then(|()| write(&folder, &new, definitions().filter(|(name, _)| means_nothing_else(name))));
         // A definition that cannot be read again would spoil every command.
         let args = vec!["-O".into(), "extglob".into(), "-n".into(), all.clone().into()];
-        let spec =
-            Spec { env: settings.environment(false), limit: PATIENCE, ..Spec::exec("bash", args, folder) };
+        let spec = Spec { env: settings.environment(), limit: PATIENCE, ..Spec::exec("bash", args, folder) };
         let sound = gripper_process::run(spec, &call.cancel)
             .await
             .is_ok_and(|ended| ended.status == Status::Exited(0));

@@ -52,7 +52,7 @@ impl Interpreter {
         let mut args: Vec<OsString> = ["-c", PLUMBING, "sh", program].map(OsString::from).into();
         args.extend(flags.iter().chain([&driver, &mark.as_str()]).map(OsString::from));
         let mut spec = Spec::exec("sh", args, call.cwd());
-        spec.env = settings.environment(false);
+        spec.env = settings.environment();
         spec.limits = settings.resources;
         let cage = Cage::of(false, call, settings).await?;
         spec.cage = cage.profile;
