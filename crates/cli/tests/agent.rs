@@ -113,7 +113,10 @@ fn requests_carry_what_the_model_should_know() {
     }
     let tools = body["tools"].as_array().unwrap();
     assert!(tools.iter().any(|tool| tool["name"] == "Read"));
-    assert!(tools.last().unwrap()["cache_control"].is_object(), "the built-in tools are kept by the provider");
+    assert!(
+        tools.last().unwrap()["cache_control"].is_object(),
+        "the built-in tools are kept by the provider"
+    );
 }
 
 /// Each answer adds one line; what line it is follows from how many answers came before.
@@ -145,7 +148,7 @@ fn killed_at_any_moment_a_session_goes_on_and_no_edit_is_made_twice(#[values(1, 
     };
     let mut seed = part;
     let mut whole = Duration::from_millis(400);
-    for round in 0..25 {
+    for round in 0..26 {
         let workspace = Workspace::new();
         workspace.write("log.txt", "end\n");
         let server = growing(&workspace, LINES);

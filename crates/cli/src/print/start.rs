@@ -8,7 +8,10 @@ use std::{
 use gripper_agent::{
     context::{self, Facts},
     message::Message,
-    model::scripted::Scripted,
+    model::{
+        config::{self, Chosen, Purpose},
+        scripted::Scripted,
+    },
     session::{self as sessions, Header, Transcript},
     structured_output::{Delivery, StructuredOutput},
     turn::{Agent, AgentEvent, Config, Limits},
@@ -17,7 +20,7 @@ use gripper_mcp::client::Phase;
 use gripper_runtime::{
     Deferral, DynTool,
     approve::{Approver, Checks, Coordinator},
-    environment::Environment,
+    environment::{Environment, variable},
     hooks::HookEvent,
     tool::ToolSpec,
 };
@@ -68,8 +71,8 @@ struct Past {
 pub(super) async fn open(args: &Args, environment: &Environment) -> anyhow::Result<Started> {
     let flags = args.policy();
     let basis = Basis::read(&flags, environment)?;
-    let chosen = model(args)?;
-    let past = past(args, environment, &chosen.1)?;
+    let chosen = model(args, &basis)?;
+    let past = past(args, environment, &chosen.name)?;
     let (delivery, more) = delivery(args)?;
     let (remote, questions) = Remote::new();
     let by_wire = args.form.permission_prompt_tool.as_deref() == Some("stdio");
@@ -100,21 +103,26 @@ pub(super) async fn open(args: &Args, environment: &Environment) -> anyhow::Resu
     complain(&instructions.complaints);
     let told = json!({ "files": instructions.files.iter().map(|file| &file.path).collect::<Vec<_>>() });
     toolbox.consult(HookEvent::INSTRUCTIONS_LOADED, "", told).await;
-    let system = system(args, &session, context::told(&instructions.files), &chosen.1)?;
+    let system = system(args, &session, context::told(&instructions.files), &chosen.name)?;
     let (sender, events) = mpsc::channel(WAITING);
-    let limits = Limits { turns: args.work.max_turns, budget: args.work.max_budget_usd, ..Limits::default() };
+    let limits = Limits {
+        turns: args.work.max_turns,
+        budget: args.work.max_budget_usd,
+        price: chosen.price,
+        ..Limits::default()
+    };
     let config = Config {
-        model: chosen.1.clone(),
+        model: chosen.name.clone(),
         system,
-        max_tokens: MAX_TOKENS,
+        max_tokens: chosen.max_tokens.unwrap_or(MAX_TOKENS),
         thinking: args.work.max_thinking_tokens,
         deferral: Deferral::default(),
         limits,
         delivery: delivery.clone(),
     };
-    let facts = facts(&session, &chosen.1);
+    let facts = facts(&session, &chosen.name);
     let around = Arc::new(Around::new(session, instructions));
-    let agent = Agent::new(toolbox, chosen.0, config, past.history, sender)
+    let agent = Agent::new(toolbox, chosen.model, config, past.history, sender)
         .recorded(past.transcript)
         .for_host(around.clone());
     let form = &args.form;
@@ -227,10 +235,25 @@ fn resumed(root: &Path, id: &str, fork: bool) -> Result<Past, UsageError> {
     })
 }
 
-fn model(args: &Args) -> anyhow::Result<(Arc<dyn gripper_agent::model::Model>, String)> {
-    let path = args.work.model.as_deref().and_then(|m| m.strip_prefix("scripted:")).unwrap_or_default();
-    let text = std::fs::read_to_string(path)?;
-    Ok((Arc::new(Scripted::parse(&text).map_err(UsageError)?), "scripted".into()))
+/// The model that answers: from the settings and the environment, or a script.
+fn model(args: &Args, basis: &Basis) -> Result<Chosen, UsageError> {
+    let wanted = args.work.model.as_deref();
+    if let Some(path) = wanted.and_then(|wanted| wanted.strip_prefix("scripted:")) {
+        let script = std::fs::read_to_string(path)
+            .map_err(|error| UsageError(format!("--model: the script {path} cannot be read: {error}")))?;
+        let model = Scripted::parse(&script).map_err(|why| UsageError(format!("--model: {path}: {why}")))?;
+        let name = "scripted".to_owned();
+        return Ok(Chosen { model: Arc::new(model), name, price: None, max_tokens: None });
+    }
+    let chosen = config::choose(&basis.loaded.effective, &variable, wanted, Purpose::Main)
+        .map_err(|why| UsageError(why.to_string()))?;
+    if args.work.max_budget_usd.is_some() && chosen.price.is_none() {
+        return Err(UsageError(format!(
+            "--max-budget-usd: nobody knows what {} costs: put its price into the settings under prices",
+            chosen.name
+        )));
+    }
+    Ok(chosen)
 }
 
 /// The system prompt: ours or the person's, then what the project says, then where it is.
