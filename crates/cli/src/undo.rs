@@ -139,8 +139,8 @@ fn outcome(undone: &Undone) -> (&'static str, Option<String>) {
     }
     let words = |text: &str| Some(text.to_owned());
     match &undone.back {
-        Back::Restore { .. } => ("restored", None),
-        Back::Remove { .. } => ("removed", None),
+        Back::Restore { .. } | Back::MakeFolder => ("restored", None),
+        Back::Remove { .. } | Back::RemoveFolder => ("removed", None),
         Back::Nothing => ("unchanged", None),
         Back::Conflict { now: None, .. } => ("conflict", words("someone else has removed it since")),
         Back::Conflict { left: None, .. } => {

@@ -50,6 +50,11 @@ fn tree(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 #[case::removed_folder("rm -r src")]
 #[case::made("mkdir -p new/deep && echo x > new/deep/file")]
 #[case::script("sh build.sh")]
+#[case::removed_empty_folder("rmdir src/empty/inner src/empty")]
+#[case::removed_with_empty_folders("rm -r src")]
+#[case::moved_empty_folder("mv src/empty src/other")]
+#[case::made_empty_folders("mkdir -p new/deep new/other")]
+#[case::emptied("python3 -c 'import os; os.rmdir(\"src/empty/inner\"); os.mkdir(\"left\")'")]
 fn undo_takes_back_what_a_command_changed(#[case] command: &str) {
     let workspace = Workspace::new();
     workspace.write("a.txt", "one\n");
@@ -59,11 +64,14 @@ fn undo_takes_back_what_a_command_changed(#[case] command: &str) {
         "build.sh",
         "echo built > out.txt; rm -r src/deep; echo more >> a.txt; mkdir -p gen; echo g > gen/g\n",
     );
+    fs::create_dir_all(workspace.project().join("src/empty/inner")).unwrap();
     let before = tree(&workspace.project());
     let ran = approved(&workspace, &[command]);
     assert_ne!(tree(&workspace.project()), before, "{}", ran.transcript());
     let undone = gripper(&workspace).args(["undo"]).run();
     assert_eq!(tree(&workspace.project()), before, "{}", undone.transcript());
+    let again = gripper(&workspace).args(["undo"]).run();
+    assert!(again.transcript().contains("there is nothing to undo"), "{}", again.transcript());
 }
 
 #[test]

@@ -244,12 +244,22 @@ impl Files {
                 Back::Remove { now } => Some(Change::Remove { old: (**now).clone() }),
                 _ => None,
             };
-            let failure = change.and_then(|change| self.apply(&turn, &[change], false).err());
+            let mut failure = change.and_then(|change| self.apply(&turn, &[change], false).err());
+            if matches!(step.back, Back::MakeFolder)
+                && let Err(error) = std::fs::create_dir_all(&step.path)
+            {
+                failure = Some(OpenFailure::io(&step.path, error).into());
+            }
             made.extend(step.made);
             undone.push(Undone { path: step.path, back: step.back, failure });
         }
         // Those that are empty now; the deepest come last.
         remove_folders(&made.into_iter().collect::<Vec<_>>());
+        for left in undone.iter_mut().filter(|undone| undone.path.exists()) {
+            if matches!(left.back, Back::RemoveFolder) {
+                left.back = Back::Nothing;
+            }
+        }
         let stays = |undone: &Undone| {
             undone.failure.is_some()
                 || matches!(undone.back, Back::Conflict { .. } | Back::Lost | Back::Unreadable(_))

@@ -107,11 +107,29 @@ impl Files {
             changes.push((path.as_path(), old.map(|(_, kept)| kept.clone()), after, made(path, before)));
             account.changed.push(path.clone());
         }
+        // A folder comes and goes with the files in it, but for one that has none.
+        for folder in before.folders.difference(&now.folders).filter(|folder| !folder.exists()) {
+            let files = before.files.range(folder.clone()..).map(|(path, _)| path);
+            if none_below(folder, files) && none_below(folder, before.left_out.range(folder.clone()..)) {
+                changes.push((folder.as_path(), Some(Kept::folder()), None, Vec::new()));
+            }
+        }
+        for folder in now.folders.difference(&before.folders) {
+            if none_below(folder, now.files.range(folder.clone()..)) {
+                let made = made(&folder.join("any"), before);
+                changes.push((folder.as_path(), None, Some(Kept::folder()), made));
+            }
+        }
         if history.record_done(turn, changes).is_err() {
             account.lost.append(&mut account.changed);
         }
         account
     }
+}
+
+/// Whether paths in order, from that of the folder on, begin with one that is not in it.
+fn none_below<'a>(folder: &Path, mut from: impl Iterator<Item = &'a PathBuf>) -> bool {
+    from.next().is_none_or(|path| !path.starts_with(folder))
 }
 
 /// The folders of a file that were not there before, the outermost first.

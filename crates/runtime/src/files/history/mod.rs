@@ -31,6 +31,9 @@ use store::Store;
 /// told apart; what was there before is kept at any size.
 pub(super) const KEPT_AFTER: usize = 1024 * 1024;
 
+/// Stands in the place of a hash where a folder was or is.
+const FOLDER: &str = "folder";
+
 /// A content in the store and the mode of the file that had it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
@@ -38,6 +41,13 @@ pub struct Kept {
     pub hash: String,
     /// Permission bits.
     pub mode: u32,
+}
+
+impl Kept {
+    /// A folder, of which nothing but its being there is kept.
+    pub(super) fn folder() -> Self {
+        Self { hash: FOLDER.to_owned(), mode: 0 }
+    }
 }
 
 /// One line of a journal.
@@ -66,6 +76,12 @@ pub(super) struct Entry {
     /// Folders that the change would make.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) made: Vec<PathText>,
+}
+
+impl Entry {
+    fn is_folder(&self) -> bool {
+        self.before.iter().chain(&self.after).any(|kept| kept.hash == FOLDER)
+    }
 }
 
 /// A path in JSON: text where it is text, else its bytes.

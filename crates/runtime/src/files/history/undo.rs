@@ -72,6 +72,10 @@ pub enum Back {
         /// What is there now.
         now: Box<Snapshot>,
     },
+    /// A folder without files was removed, and is made again.
+    MakeFolder,
+    /// A folder without files was made, and goes if it is empty.
+    RemoveFolder,
     /// It is as it was already.
     Nothing,
     /// Someone else has changed it since; it is left alone.
@@ -107,8 +111,11 @@ impl History {
             }
         }
         turns.sort_by(|a, b| (b.at, &b.turn).cmp(&(a.at, &a.turn)));
-        // An undo that was itself taken back has taken nothing back.
-        let mut undone: HashSet<String> = HashSet::new();
+        // One that had no file to change is no turn, and stands. An undo that was itself taken back has taken
+        // nothing back.
+        let known: HashSet<&String> = turns.iter().map(|past| &past.turn).collect();
+        let idle = taken_back.iter().filter(|(turn, _)| !known.contains(turn));
+        let mut undone: HashSet<String> = idle.flat_map(|(_, targets)| targets.iter().cloned()).collect();
         for past in &mut turns {
             past.undone = undone.contains(&past.turn);
             let targets = taken_back.remove(&past.turn);
@@ -140,7 +147,16 @@ impl History {
     }
 
     fn back(&self, path: &Path, entries: &[&Entry]) -> Back {
-        let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Back::Nothing };
+        // What was a file and a folder in turn is looked at as a file.
+        let files: Vec<&Entry> = entries.iter().copied().filter(|entry| !entry.is_folder()).collect();
+        let (Some(first), Some(last)) = (files.first(), files.last()) else {
+            let was = entries.first().is_some_and(|entry| entry.before.is_some());
+            return match (was, path.is_dir()) {
+                (true, false) => Back::MakeFolder,
+                (false, true) => Back::RemoveFolder,
+                _ => Back::Nothing,
+            };
+        };
         let located = Located { written: path.to_owned(), real: path.to_owned() };
         let now = match Snapshot::take(&located, u64::MAX - 1) {
             Ok(now) => Some(Box::new(now)),
@@ -154,7 +170,7 @@ impl History {
         }
         // Each change began with what the one before it left, or, if that was never carried out, with
         // what that one began with; and what is there now is what the last one left.
-        let joined = entries.windows(2).all(|pair| {
+        let joined = files.windows(2).all(|pair| {
             let begins = name(&pair[1].before);
             begins == name(&pair[0].after) || begins == name(&pair[0].before)
         });
