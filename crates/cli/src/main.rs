@@ -19,6 +19,7 @@ mod rules;
 mod run;
 mod sandbox;
 mod session;
+mod sessions;
 mod settings;
 mod show;
 mod tasks;
@@ -68,6 +69,8 @@ enum Command {
     Settings(settings::Args),
     /// Trust the settings of a project
     Trust(trust::Args),
+    /// List sessions, show what was said and done in one, or delete some
+    Sessions(sessions::Args),
     /// Take back what calls changed in this project
     Undo(undo::Args),
     /// Run the calls of a recorded session once more, against the files as they are now
@@ -137,6 +140,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Command::Rules(args) => rules::run(&args, &environment),
         Command::Settings(args) => settings::run(&args, &environment),
         Command::Trust(args) => trust::run(&args, &environment),
+        Command::Sessions(args) => sessions::run(&args, &environment),
         Command::Undo(args) => undo::run(&args, &environment),
         Command::Replay(args) => block_on(replay::run(args, environment)),
         Command::Tasks(args) => tasks::run(args, &environment),

@@ -112,7 +112,7 @@ fn read_some(path: &Path, most: u64) -> Result<(String, bool), String> {
 }
 
 /// At most so many characters.
-fn clip(text: &str, most: usize) -> String {
+pub(crate) fn clip(text: &str, most: usize) -> String {
     let mut clipped: String = text.chars().take(most).collect();
     if clipped.len() < text.len() {
         clipped.push('…');
@@ -121,7 +121,7 @@ fn clip(text: &str, most: usize) -> String {
 }
 
 /// What Gripper itself says. Nothing inside can pretend that it ends earlier.
-fn tagged(text: &str) -> String {
+pub(crate) fn tagged(text: &str) -> String {
     let text = text.replace(TAG, "gripper context");
     format!("<{TAG}>\n{}\n</{TAG}>", text.trim_end())
 }
