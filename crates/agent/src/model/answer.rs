@@ -31,6 +31,7 @@ pub(super) struct Answer {
     /// The answer is complete.
     pub(super) stopped: bool,
     started: bool,
+    called: bool,
     blocks: usize,
     ids: HashSet<String>,
     usage: Usage,
@@ -52,6 +53,11 @@ pub(super) enum Kind {
 }
 
 impl Answer {
+    /// An answer in a conversation where these ids are taken.
+    pub(super) fn new(ids: HashSet<String>) -> Self {
+        Self { ids, ..Self::default() }
+    }
+
     /// The answer begins. Only the first time counts.
     pub(super) fn start(&mut self, message: &Value) {
         if !std::mem::replace(&mut self.started, true) {
@@ -66,6 +72,7 @@ impl Answer {
         let kind = match kind {
             Kind::Call { id, name } => {
                 let id = self.unique(id);
+                self.called = true;
                 self.events.push_back(ModelEvent::CallStart { index, id: id.clone(), name: name.clone() });
                 Kind::Call { id, name }
             }
@@ -130,9 +137,7 @@ impl Answer {
         if !std::mem::replace(&mut self.stopped, true) {
             // Some servers say that the turn has ended although they wait for results.
             let reason = match reason {
-                None | Some(StopReason::EndTurn | StopReason::ToolUse) if self.ids.is_empty() => {
-                    StopReason::EndTurn
-                }
+                None | Some(StopReason::EndTurn | StopReason::ToolUse) if !self.called => StopReason::EndTurn,
                 None | Some(StopReason::EndTurn) => StopReason::ToolUse,
                 Some(reason) => reason,
             };

@@ -10,7 +10,7 @@ use reqwest::{
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use super::{Endpoint, Key, Model, Price, Remote, Wire, remote::is_loopback};
+use super::{Endpoint, Key, Model, Price, Remote, Wire};
 
 /// What is known of providers and models without being told. A model's entry also stands for names that go on
 /// with a dash, such as dated ones; the longest fits.
@@ -149,10 +149,9 @@ impl Provider {
     /// Takes over what is not said.
     fn complete(&mut self, known: &Provider) {
         let said = std::mem::replace(self, known.clone());
-        let own_place = said.base_url.is_some();
         *self = Provider {
             r#type: said.r#type.or(self.r#type),
-            base_url_env: if own_place { None } else { self.base_url_env.take() },
+            base_url_env: self.base_url_env.take(),
             base_url: said.base_url.or(self.base_url.take()),
             bearer_env: if said.api_key_env.is_some() { None } else { self.bearer_env.take() },
             api_key_env: said.api_key_env.or(self.api_key_env.take()),
@@ -252,8 +251,8 @@ impl Choice<'_> {
         })?;
         let mut endpoint = Endpoint::new(name, wire, url);
         self.key(name, provider, &mut endpoint)?;
-        let secure = endpoint.base.scheme() == "https" || is_loopback(&endpoint.base);
-        if !secure && !(matches!(endpoint.key, Key::None) && provider.headers.is_empty()) {
+        let secret = !matches!(endpoint.key, Key::None) || !provider.headers.is_empty();
+        if secret && endpoint.base.scheme() != "https" && !endpoint.is_local() {
             return Err(NoModel(format!(
                 "the key of {name} would go unencrypted to {}: use https",
                 endpoint.base.host_str().unwrap_or_default()
@@ -287,16 +286,13 @@ impl Choice<'_> {
         {
             endpoint.bearer = true;
             (Key::Fixed(token.trim().into()), variable.to_owned())
-        } else if endpoint.is_local() || (variable.is_none() && !provider.headers.is_empty()) {
+        } else if endpoint.is_local() || variable.is_none() {
             (Key::None, format!("providers.{name}.apiKeyEnv in settings"))
         } else {
-            let set = match (variable, provider.bearer_env.as_deref()) {
-                (Some(key), Some(token)) => format!("set {key} or {token}"),
-                (Some(key), None) => format!("set {key}"),
-                _ => format!("name the variable that holds it in providers.{name}.apiKeyEnv"),
-            };
+            let names = [variable, provider.bearer_env.as_deref()].map(Option::into_iter);
+            let names = names.into_iter().flatten().collect::<Vec<_>>().join(" or ");
             return Err(NoModel(format!(
-                "there is no key for {name}: {set}, or name a command that prints it in \
+                "there is no key for {name}: set {names}, or name a command that prints it in \
                  providers.{name}.apiKeyHelper in settings"
             )));
         };

@@ -1,6 +1,7 @@
 //! A model behind an address: one request over one of the wires, its answer as events.
 
 use std::{
+    collections::HashSet,
     io,
     sync::{Arc, OnceLock},
     time::Duration,
@@ -95,15 +96,10 @@ impl Endpoint {
 
     /// Whether it is on this machine.
     pub fn is_local(&self) -> bool {
-        is_loopback(&self.base)
+        let host = self.base.host_str().unwrap_or_default().trim_matches(['[', ']']);
+        let address = host.parse::<std::net::IpAddr>();
+        address.map_or(host == "localhost" || host.ends_with(".localhost"), |address| address.is_loopback())
     }
-}
-
-/// Whether an address is on this machine.
-pub(super) fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    let address = host.parse::<std::net::IpAddr>();
-    address.map_or(host == "localhost" || host.ends_with(".localhost"), |address| address.is_loopback())
 }
 
 impl Wire {
@@ -154,11 +150,6 @@ impl Remote {
         let url = endpoint.wire.address(&endpoint.base);
         Self(Arc::new(Inner { endpoint, url, client: OnceLock::new() }))
     }
-
-    /// Where it is, and how it is reached.
-    pub fn endpoint(&self) -> &Endpoint {
-        &self.0.endpoint
-    }
 }
 
 impl Model for Remote {
@@ -204,7 +195,9 @@ impl Inner {
             kind if kind.starts_with("application/json") => false,
             _ => request.streamed,
         };
-        Ok(decode(*wire, response.bytes_stream(), streamed, wait))
+        let calls = request.messages.iter().flat_map(|message| message.calls());
+        let taken = calls.map(|(id, ..)| id.to_owned()).collect();
+        Ok(decode(*wire, response.bytes_stream(), streamed, wait, taken))
     }
 
     /// The address in messages: who wrote a secret into it does not see it there.
@@ -286,13 +279,14 @@ async fn start_of(mut response: Response) -> Vec<u8> {
 
 type Pieces<B> = BoxStream<'static, io::Result<B>>;
 
-/// The events in the body of an answer. `idle` is how long nothing may come.
+/// The events in the body of an answer. `idle` is how long nothing may come; ids that are `taken` get another end.
 #[doc(hidden)]
 pub fn decode<B, E>(
     wire: Wire,
     body: impl Stream<Item = Result<B, E>> + Send + 'static,
     streamed: bool,
     idle: Duration,
+    taken: HashSet<String>,
 ) -> Events
 where
     B: AsRef<[u8]> + Into<Vec<u8>> + Send + 'static,
@@ -325,7 +319,7 @@ where
             Reading::Whole(stream::once(whole).boxed())
         }
     };
-    let decoding = Decoding { reading, decoder: wire.decoder(), answer: Answer::default(), failed: None };
+    let decoding = Decoding { reading, decoder: wire.decoder(), answer: Answer::new(taken), failed: None };
     stream::unfold(decoding, Decoding::next).boxed()
 }
 

@@ -1,6 +1,6 @@
 //! Byte streams and what becomes of them; requests and what is sent; errors and what is said.
 
-use std::{convert::Infallible, fmt::Write, sync::Arc, time::Duration};
+use std::{collections::HashSet, convert::Infallible, fmt::Write, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use futures::{StreamExt, stream};
@@ -21,7 +21,8 @@ fn read(wire: Wire, streamed: bool, pieces: Vec<Vec<u8>>) -> String {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
         let pieces = stream::iter(pieces.into_iter().map(Ok::<_, Infallible>));
-        let events = decode(wire, pieces, streamed, Duration::from_secs(1)).collect::<Vec<_>>().await;
+        let taken = HashSet::from(["taken".to_owned()]);
+        let events = decode(wire, pieces, streamed, Duration::from_secs(1), taken).collect::<Vec<_>>().await;
         events.iter().fold(String::new(), |mut lines, event| {
             writeln!(lines, "{}", line(event)).unwrap();
             lines
@@ -268,9 +269,9 @@ fn tool_use(index: usize, id: &str, input: &str) -> String {
         tool_use(0, "a", "{\"k\":1}"), tool_use(1, "b", "{}"))
 )]
 #[case::one_id_twice(
-    &[call_piece(Some(0), Some("a"), Some("X"), json!("")), call_piece(Some(1), Some("a"), Some("X"), json!("")),
+    &[call_piece(Some(0), Some("taken"), Some("X"), json!("")), call_piece(Some(1), Some("taken"), Some("X"), json!("")),
       finish("tool_calls")],
-    &format!("0 call a X\n{}1 call a_2 X\n{}stop \"tool_use\"\n", tool_use(0, "a", "{}"), tool_use(1, "a_2", "{}"))
+    &format!("0 call taken_2 X\n{}1 call taken_3 X\n{}stop \"tool_use\"\n", tool_use(0, "taken_2", "{}"), tool_use(1, "taken_3", "{}"))
 )]
 #[case::no_tool(
     &[call_piece(Some(0), Some("a"), None, json!("{}")), finish("tool_calls")],

@@ -98,3 +98,53 @@ fn responses(body: &Value) -> Vec<Item<'_>> {
     });
     items.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::{Value, json};
+
+    use super::{Asked, Wire, check};
+
+    fn checked(wire: Wire, body: Value) -> String {
+        let asked = Asked { wire, headers: Default::default(), body };
+        check(&asked).err().unwrap_or_default()
+    }
+
+    /// `c` is a call, `r` its result, `u` words of the person, `a` of the model; `|` begins a message.
+    #[rstest]
+    #[case::paired("u|a c1 c2|r1 r2 u|a", "")]
+    #[case::missing("u|a c1|u", "the call 1 has no result")]
+    #[case::missing_at_the_end("u|c1 c2|r1", "the call 2 has no result")]
+    #[case::wrong_order("u|c1 c2|r2 r1", "the result of 2 stands where that of 1 belongs")]
+    #[case::not_directly("u|c1|u r1", "the call 1 has no result")]
+    #[case::twice("u|c1|r1 r1", "the result of 1 follows no call")]
+    #[case::one_id("u|c1|r1|c1|r1", "two calls have the id 1")]
+    #[case::early("u|c1 c2|r1|c3|r2 r3", "the call 3 comes before the result of 2")]
+    #[case::goes_on("u|c1 c2|r1|a", "the model goes on although the call 2 has no result")]
+    fn messages(#[case] conversation: &str, #[case] fault: &str) {
+        let block = |word: &str| match word.split_at(1) {
+            ("c", id) => json!({"type": "tool_use", "id": id}),
+            ("r", id) => json!({"type": "tool_result", "tool_use_id": id}),
+            _ => json!({"type": "text"}),
+        };
+        let message = |words: &str| {
+            let role = if words.starts_with(['a', 'c']) { "assistant" } else { "user" };
+            json!({"role": role, "content": words.split(' ').map(block).collect::<Vec<_>>()})
+        };
+        let messages: Vec<Value> = conversation.split('|').map(message).collect();
+        assert_eq!(checked(Wire::Anthropic, json!({"messages": messages})), fault);
+    }
+
+    #[test]
+    fn other_wires() {
+        let calls = json!({"role": "assistant", "tool_calls": [{"id": "1"}]});
+        let chat = |next: Value| checked(Wire::OpenAiChat, json!({"messages": [calls, next]}));
+        assert_eq!(chat(json!({"role": "tool", "tool_call_id": "1"})), "");
+        assert_eq!(chat(json!({"role": "user"})), "the call 1 has no result");
+        let call = json!({"type": "function_call", "call_id": "1"});
+        let responses = |next: Value| checked(Wire::OpenAiResponses, json!({"input": [call, next]}));
+        assert_eq!(responses(json!({"type": "function_call_output", "call_id": "1"})), "");
+        assert_eq!(responses(json!({"role": "user"})), "the call 1 has no result");
+    }
+}

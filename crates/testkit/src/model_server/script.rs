@@ -56,11 +56,6 @@ pub enum Part {
         /// The input. A text is sent as it is, to play a model that writes no JSON.
         input: Value,
     },
-    /// Bytes, as they are.
-    Raw {
-        /// The bytes.
-        text: String,
-    },
     /// The rest comes after a while.
     Delay {
         /// How long it takes.

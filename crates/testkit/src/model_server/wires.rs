@@ -82,7 +82,7 @@ pub(super) fn steps(answer: &Answer, asked: &Asked) -> Vec<Step> {
     let mut index = 0;
     for part in &answer.parts {
         let events = match part {
-            Part::Raw { .. } | Part::Delay { .. } | Part::Wait(_) | Part::Hang | Part::Cut => {
+            Part::Delay { .. } | Part::Wait(_) | Part::Hang | Part::Cut => {
                 steps.push(step(part));
                 if matches!(part, Part::Hang | Part::Cut) {
                     return steps;
@@ -107,7 +107,6 @@ pub(super) fn steps(answer: &Answer, asked: &Asked) -> Vec<Step> {
 
 fn step(part: &Part) -> Step {
     match part {
-        Part::Raw { text } => Step::Send(text.clone().into_bytes()),
         Part::Delay { ms } => Step::Delay(Duration::from_millis(*ms)),
         Part::Wait(gate) => Step::Wait(gate.clone()),
         Part::Cut => Step::Cut,
