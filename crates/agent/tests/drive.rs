@@ -30,6 +30,7 @@ fn agent(wire: Wire, url: &str, tools: Vec<Arc<dyn DynTool>>) -> Run {
     let model = Remote::new(Endpoint { key: Key::Fixed("k".into()), ..endpoint });
     let config = Config {
         model: "m".to_owned(),
+        fallback: None,
         system: vec!["be brief".into()],
         max_tokens: 1_000,
         thinking: None,

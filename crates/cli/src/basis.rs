@@ -8,7 +8,7 @@ use gripper_runtime::{
     environment::{Environment, inherited},
     hooks::config::{Entry, HookConfig},
     permissions::{Diagnostic, Mode, Policy, Rule, RuleList, Scope, Source, Weight},
-    settings::{Given, Loaded, Sources, Watch},
+    settings::{Given, Loaded, Node, Sources, Watch},
 };
 
 use crate::{exit::UsageError, show};
@@ -37,9 +37,33 @@ pub(crate) struct PolicyFlags {
     /// Further servers of tools: a file like .mcp.json, or its content as JSON (repeatable)
     #[arg(long, value_name = "FILE|JSON")]
     mcp_config: Vec<String>,
+    /// Use only the servers that --mcp-config names
+    #[arg(long)]
+    strict_mcp_config: bool,
+    /// Which settings files count beside managed ones: user, project, local, separated by commas
+    #[arg(long, value_name = "SCOPES", value_delimiter = ',')]
+    setting_sources: Option<Vec<FileScope>>,
     /// Approve what would be asked
     #[arg(long)]
     pub(crate) yes: bool,
+}
+
+/// Whose settings files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum FileScope {
+    User,
+    Project,
+    Local,
+}
+
+impl From<FileScope> for Scope {
+    fn from(scope: FileScope) -> Self {
+        match scope {
+            FileScope::User => Scope::User,
+            FileScope::Project => Scope::Project,
+            FileScope::Local => Scope::Local,
+        }
+    }
 }
 
 impl PolicyFlags {
@@ -149,7 +173,10 @@ impl Basis {
 
     /// The servers of all files; what is wrong with them is said once.
     pub(crate) fn servers(&mut self) -> Vec<ServerConfig> {
-        let (servers, wrong) = config::read(&self.loaded.servers, &inherited());
+        let strict = self.flags.strict_mcp_config;
+        let given = |node: &&Node| !strict || node.source.scope == Scope::CommandLine;
+        let nodes: Vec<Node> = self.loaded.servers.iter().filter(given).cloned().collect();
+        let (servers, wrong) = config::read(&nodes, &inherited());
         for found in wrong.iter().map(ToString::to_string) {
             if self.said.insert(found.clone()) {
                 show::warn(&found);
@@ -183,6 +210,8 @@ pub(crate) fn sources(flags: &PolicyFlags, environment: &Environment) -> anyhow:
         UsageError("the working directory does not exist any more: cd to one that does".into())
     })?;
     let mut sources = Sources::discover(environment, cwd, flags.settings.as_deref());
+    sources.scopes =
+        flags.setting_sources.as_ref().map(|scopes| scopes.iter().copied().map(Scope::from).collect());
     sources.servers = flags.mcp_config.iter().map(|given| Given::read(given, cwd)).collect();
     Ok(sources)
 }

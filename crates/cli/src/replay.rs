@@ -84,6 +84,7 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
     let (sender, mut events) = mpsc::channel(256);
     let config = Config {
         model: "scripted".to_owned(),
+        fallback: None,
         system: Vec::new(),
         max_tokens: 1,
         thinking: None,

@@ -175,7 +175,6 @@ fn told(entry: &Entry) -> Option<String> {
             let count = show::count(messages.len(), "message");
             format!("{NOTE}the conversation was made shorter: {how}, {count}{NOTE:#}\n")
         }
-        Entry::Title { title } => format!("{NOTE}title: {}{NOTE:#}\n", show::one_line(title, 200)),
         Entry::Ended { reason } => format!("{DIM}ended: {}{DIM:#}", show::one_line(reason, 200)),
         Entry::AnswerEnd { .. } | Entry::Unknown => return None,
     })

@@ -127,11 +127,6 @@ pub enum Entry {
         /// The conversation.
         messages: Vec<Arc<Message>>,
     },
-    /// The session has a name.
-    Title {
-        /// The name.
-        title: String,
-    },
     /// The process that worked on the session went its way in good order.
     Ended {
         /// Why.

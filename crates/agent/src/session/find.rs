@@ -97,21 +97,20 @@ fn summary(id: String, path: &Path, changed: SystemTime) -> io::Result<Summary> 
     loop {
         let (lines, last) = ends(&mut file, look)?;
         let totals = lines.get(last..).and_then(<[_]>::last).map(|line| line.totals);
-        let (mut header, mut prompt, mut title) = (None, None, None);
+        let (mut header, mut prompt) = (None, None);
         for Line { entry, .. } in lines {
             match entry {
                 Entry::Session(found) => header = Some(found),
                 Entry::User { message, origin: Origin::Prompt } if prompt.is_none() => {
                     prompt = Some(message.text());
                 }
-                Entry::Title { title: given } => title = Some(given),
                 _ => {}
             }
         }
         let whole = look.saturating_mul(2) >= length;
         if (totals.is_some() && prompt.is_some()) || whole || look >= LAST_LOOK {
             let header = header.unwrap_or_default();
-            let title = shorten(&title.or(prompt).unwrap_or_default());
+            let title = shorten(&prompt.unwrap_or_default());
             let header = Header { id, ..header };
             return Ok(Summary { header, title, changed, totals: totals.unwrap_or_default() });
         }

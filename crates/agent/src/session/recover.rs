@@ -153,7 +153,7 @@ impl Conversation {
                     }
                 }
             }
-            Entry::Session(_) | Entry::Title { .. } | Entry::Ended { .. } | Entry::Unknown => {}
+            Entry::Session(_) | Entry::Ended { .. } | Entry::Unknown => {}
         }
     }
 

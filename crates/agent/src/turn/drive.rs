@@ -21,6 +21,9 @@ use crate::{
     structured_output::Delivery,
 };
 
+/// Times a model may have too much to do before another takes over.
+const OVERLOADS: u32 = 3;
+
 /// Something worth showing.
 #[derive(Debug, Clone)]
 pub enum AgentEvent {
@@ -64,6 +67,8 @@ impl Host for Alone {}
 pub struct Config {
     /// The model's name.
     pub model: String,
+    /// The model that takes over when that one has too much to do.
+    pub fallback: Option<String>,
     /// The system prompt in parts, the most lasting first.
     pub system: Vec<Arc<str>>,
     /// Longest answer.
@@ -223,6 +228,7 @@ impl Agent {
             self.step(input, &mut work).await;
         }
         let end = work.end.unwrap_or(End::Interrupted);
+        self.record(Entry::Ended { reason: end.to_string() }).await;
         if let End::Failed(error) = &end {
             let told = json!({ "error": error.message });
             self.toolbox.consult(HookEvent::STOP_FAILURE, "", told).await;
@@ -301,6 +307,7 @@ impl Agent {
                 return Some(Input::Dropped(left.iter().map(|result| result_block(result)).collect()));
             }
             Effect::Wait { delay, attempt, error } => {
+                self.fall_back(attempt, &error).await;
                 let delay = delay.mul_f64(1.0 + f64::from(uuid::Uuid::new_v4().as_bytes()[0]) / 1024.0);
                 work.timer = Some(Box::pin(tokio::time::sleep(delay)));
                 let of = self.config.limits.retries;
@@ -315,6 +322,18 @@ impl Agent {
             }
         }
         None
+    }
+
+    /// Another model takes over from one that has had too much to do for too long.
+    async fn fall_back(&mut self, attempt: u32, error: &ModelError) {
+        if error.kind == Trouble::Overloaded
+            && attempt >= OVERLOADS
+            && let Some(other) = self.config.fallback.take()
+        {
+            let words = format!("{} has too much to do: {other} takes over", self.config.model);
+            self.config.model = other;
+            self.tell(AgentEvent::Warning(words)).await;
+        }
     }
 
     async fn tell(&self, event: AgentEvent) {

@@ -4,7 +4,7 @@
 //! What holds at every step: a call is recorded before it is run; every call of the history has exactly one result,
 //! in the message after it, in the order of the calls.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use serde_json::Value;
 
@@ -148,6 +148,25 @@ pub enum End {
     NotDelivered(String),
     /// The model cannot be asked, and why.
     Failed(ModelError),
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            End::Done(StopReason::Refusal) => f.write_str("the model declined to answer"),
+            End::Done(_) => f.write_str("done"),
+            End::MaxTurns(most) => {
+                write!(f, "stopped after {most} answers: raise --max-turns to let it go on")
+            }
+            End::Budget(most) => {
+                write!(f, "stopped when ${most} were spent: raise --max-budget-usd to let it go on")
+            }
+            End::Interrupted => f.write_str("interrupted"),
+            End::Halted(why) => write!(f, "a hook ended it: {why}"),
+            End::NotDelivered(why) => f.write_str(why),
+            End::Failed(error) => write!(f, "{error}"),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

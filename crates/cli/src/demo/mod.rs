@@ -106,6 +106,7 @@ pub(crate) async fn run(_args: Args, environment: Environment) -> anyhow::Result
 fn config() -> Config {
     Config {
         model: "scripted".to_owned(),
+        fallback: None,
         system: Vec::new(),
         max_tokens: 1_024,
         thinking: None,

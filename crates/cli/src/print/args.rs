@@ -54,6 +54,9 @@ pub(super) struct Work {
     /// The model, as NAME or PROVIDER/NAME; scripted:FILE plays a script
     #[arg(long, value_name = "MODEL")]
     pub(super) model: Option<String>,
+    /// The model that takes over when that one has too much to do, of the same provider
+    #[arg(long, value_name = "NAME")]
+    pub(super) fallback_model: Option<String>,
     /// End after so many answers
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) max_turns: Option<u32>,
@@ -81,6 +84,9 @@ pub(super) struct Work {
     /// Use this instead of the built-in system prompt
     #[arg(long, value_name = "TEXT")]
     pub(super) system_prompt: Option<String>,
+    /// Use the text of this file instead of the built-in system prompt
+    #[arg(long, value_name = "FILE", conflicts_with = "system_prompt")]
+    pub(super) system_prompt_file: Option<PathBuf>,
     /// Add this to the system prompt
     #[arg(long, value_name = "TEXT")]
     pub(super) append_system_prompt: Option<String>,

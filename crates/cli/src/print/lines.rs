@@ -220,22 +220,13 @@ fn user_message(content: Vec<Content>) -> Value {
 
 /// How work ended, as machines read it; words if it did not end well.
 pub(super) fn verdict(end: &End) -> (&'static str, Option<String>) {
+    let words = || Some(end.to_string());
     match end {
-        End::Done(StopReason::Refusal) => {
-            ("error_during_execution", Some("the model declined to answer".to_owned()))
-        }
+        End::Done(StopReason::Refusal) => ("error_during_execution", words()),
         End::Done(_) => ("success", None),
-        End::MaxTurns(most) => {
-            let words = format!("stopped after {most} answers: raise --max-turns to let it go on");
-            ("error_max_turns", Some(words))
-        }
-        End::Budget(most) => {
-            let words = format!("stopped when ${most} were spent: raise --max-budget-usd to let it go on");
-            ("error_max_budget_usd", Some(words))
-        }
-        End::Interrupted => ("error_during_execution", Some("interrupted".to_owned())),
-        End::Halted(why) => ("error_during_execution", Some(format!("a hook ended it: {why}"))),
-        End::NotDelivered(why) => ("error_max_structured_output_retries", Some(why.clone())),
-        End::Failed(error) => ("error_during_execution", Some(error.message.clone())),
+        End::MaxTurns(_) => ("error_max_turns", words()),
+        End::Budget(_) => ("error_max_budget_usd", words()),
+        End::NotDelivered(_) => ("error_max_structured_output_retries", words()),
+        End::Interrupted | End::Halted(_) | End::Failed(_) => ("error_during_execution", words()),
     }
 }

@@ -113,6 +113,7 @@ pub(super) async fn open(args: &Args, environment: &Environment) -> anyhow::Resu
     };
     let config = Config {
         model: chosen.name.clone(),
+        fallback: args.work.fallback_model.clone(),
         system,
         max_tokens: chosen.max_tokens.unwrap_or(MAX_TOKENS),
         thinking: args.work.max_thinking_tokens,
@@ -276,8 +277,14 @@ fn system(
         append: args.work.append_system_prompt.as_deref(),
     };
     let mut parts = context::system_prompt(&facts);
-    if let (Some(own), Some(first)) = (&args.work.system_prompt, parts.first_mut()) {
-        *first = own.as_str().into();
+    let own = match &args.work.system_prompt_file {
+        Some(path) => Some(std::fs::read_to_string(path).map_err(|error| {
+            UsageError(format!("--system-prompt-file: {} cannot be read: {error}", path.display()))
+        })?),
+        None => args.work.system_prompt.clone(),
+    };
+    if let (Some(own), Some(first)) = (own, parts.first_mut()) {
+        *first = own.into();
     }
     let last = parts.len() - 1;
     told.into_iter().for_each(|told| parts.insert(last, told.into()));

@@ -55,6 +55,9 @@ pub struct Sources {
     pub given: Option<Given>,
     /// The servers that the command line adds.
     pub servers: Vec<Given>,
+    /// Files of the person, of the project and of this checkout count only if their scope is among these. Managed
+    /// policy and the command line always count.
+    pub scopes: Option<Vec<Scope>>,
     user: Vec<PathBuf>,
     managed: Vec<PathBuf>,
     trust: Option<PathBuf>,
@@ -79,6 +82,7 @@ impl Sources {
             home,
             given,
             servers: Vec::new(),
+            scopes: None,
             // Links followed, as the working directory is: the two are compared.
             user: (environment.claude_dir.iter().chain(&environment.config_dir))
                 .map(|folder| folder.canonicalize().unwrap_or_else(|_| folder.clone()))
@@ -112,6 +116,9 @@ impl Sources {
         }
         let path = self.root.join(SERVERS);
         found.push(Candidate { scope: Scope::Project, kind: Kind::Servers, path });
+        if let Some(scopes) = &self.scopes {
+            found.retain(|file| scopes.contains(&file.scope));
+        }
         if let Some(Given::File(path)) = &self.given {
             let kind = Kind::of_name(path.file_name().unwrap_or_default());
             found.push(Candidate { scope: Scope::CommandLine, kind, path: path.clone() });
