@@ -178,3 +178,28 @@ fn killed_at_any_moment_a_session_goes_on_and_no_edit_is_made_twice(#[values(1, 
         assert_eq!(lines.last(), Some(&"end"), "{log}");
     }
 }
+
+#[test]
+fn a_conversation_that_grows_too_long_is_made_shorter_and_goes_on() {
+    let workspace = Workspace::new();
+    workspace.write("a.txt", "many words in a row\n".repeat(500));
+    let read = json!({ "file_path": workspace.path("a.txt") });
+    let server = ModelServer::choosing(move |asked, at| {
+        // A summary is asked for without tools.
+        let summary = asked.body["tools"].as_array().is_none_or(Vec::is_empty);
+        Some(match at {
+            _ if summary => Answer::says("So far a.txt was read."),
+            0 => Answer::calls("Read", read.clone()),
+            1 => Answer::too_long(),
+            _ => Answer::says("done"),
+        })
+    });
+    let ran = gripper(&workspace, &server, Wire::Anthropic).args(["-p", "go", "--output-format=stream-json"]).run();
+    assert_eq!(told(&ran)["result"], "done", "{}", ran.transcript());
+    assert!(ran.json_lines().iter().any(|line| line["subtype"] == "compact_boundary"));
+    let asked = server.asked();
+    let last = asked.last().unwrap().body["messages"].to_string();
+    assert!(last.contains("So far a.txt was read.") && last.len() < asked[1].body["messages"].to_string().len());
+    let next = gripper(&workspace, &server, Wire::Anthropic).args(["-p", "and?", "--continue"]).run();
+    assert_eq!(next.stdout, "done\n", "{}", next.transcript());
+}

@@ -131,6 +131,7 @@ pub struct Agent {
 /// What is under way in a piece of work.
 #[derive(Default)]
 struct Work {
+    stop: CancellationToken,
     stream: Option<BoxStream<'static, Result<ModelEvent, ModelError>>>,
     asked: Option<Instant>,
     waited: std::time::Duration,
@@ -196,7 +197,7 @@ impl Agent {
     pub async fn run(&mut self, prompt: Message, stop: &CancellationToken) -> Outcome {
         let began = Instant::now();
         let (usage, cost) = (self.machine.usage, self.machine.cost);
-        let mut work = Work::default();
+        let mut work = Work { stop: stop.clone(), ..Work::default() };
         let input = match self.admit(prompt).await {
             Ok(message) => Some(Input::Prompt(message, Origin::Prompt)),
             Err(end) => {
@@ -313,7 +314,14 @@ impl Agent {
                 let of = self.config.limits.retries;
                 self.tell(AgentEvent::Retrying { delay, attempt, of, error }).await;
             }
-            Effect::Compact => return Some(Input::Compacted(self.compact().await)),
+            Effect::Compact => {
+                let stop = work.stop.clone();
+                let shorter = tokio::select! {
+                    shorter = self.compact() => shorter,
+                    () = stop.cancelled() => Err("it was interrupted".to_owned()),
+                };
+                return Some(Input::Compacted(shorter));
+            }
             Effect::AskHooks => return Some(self.ask_hooks(work).await),
             Effect::Finish(end) => {
                 work.hang_up();
