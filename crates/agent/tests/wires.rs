@@ -1,4 +1,5 @@
 //! Each wire over real HTTP against the scripted model server.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation is how tests fail")]
 
 use std::{sync::Arc, time::Duration};
 
