@@ -1,4 +1,5 @@
 //! Each wire over real HTTP against the scripted model server.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed expectation is how tests fail")]
 
 use std::{sync::Arc, time::Duration};
 
@@ -193,23 +194,14 @@ async fn a_refused_key_of_a_command_is_asked_for_again() {
         (1, "key-0") => Some(Answer::status(401)),
         _ => None,
     });
-    let key = Key::Command {
-        words,
-        cwd: folder.path().to_owned(),
-        env: vec![("PATH".into(), "/usr/bin:/bin".into())],
-        known: Arc::default(),
-    };
+    let command = |words| Key::Command { words, cwd: folder.path().to_owned(), known: Arc::default() };
+    let key = command(words);
     let model = Remote::new(Endpoint { key, ..endpoint(Wire::Anthropic, &server.url()) });
     for _ in 0..2 {
         let (blocks, ..) = answer(model.stream(request(vec![Message::user("hello")]))).await;
         assert_eq!(blocks, [Content::text("hello")]);
     }
-    let key = Key::Command {
-        words: vec!["/bin/false".to_owned()],
-        cwd: folder.path().to_owned(),
-        env: Vec::new(),
-        known: Arc::default(),
-    };
+    let key = command(vec!["/bin/false".to_owned()]);
     let model = Remote::new(Endpoint { key, ..endpoint(Wire::Anthropic, &server.url()) });
     let error = error(model.stream(request(vec![Message::user("hello")]))).await;
     assert_eq!(error.kind, Trouble::Unauthorized);

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
-use gripper_runtime::{environment, settings::Node};
+use gripper_runtime::settings::Node;
 use reqwest::{
     Url,
     header::{HeaderMap, HeaderName, HeaderValue},
@@ -275,7 +275,6 @@ impl Choice<'_> {
             let key = Key::Command {
                 words: helper.split_whitespace().map(str::to_owned).collect(),
                 cwd: cwd.unwrap_or_else(|| PathBuf::from("/")),
-                env: environment::inherited(),
                 known: Arc::default(),
             };
             (key, format!("providers.{name}.apiKeyHelper in settings"))

@@ -66,10 +66,10 @@ pub(super) fn refusal(asked: &Asked<'_>, status: StatusCode, headers: &HeaderMap
         parsed => words(if parsed["error"].is_null() { parsed } else { &parsed["error"] }),
     };
     let kind = match code {
-        _ if code == 413 || is_too_long(&name, &said) => Trouble::TooLong,
         401 | 403 => Trouble::Unauthorized,
         429 if named(&name) == Some(Trouble::Refused) => Trouble::Refused,
         429 => Trouble::RateLimited,
+        _ if code == 413 || is_too_long(&name, &said) => Trouble::TooLong,
         408 | 500.. => Trouble::Overloaded,
         _ => Trouble::Refused,
     };

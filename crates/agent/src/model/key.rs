@@ -3,6 +3,7 @@
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
 use gripper_process::{Spec, Status};
+use gripper_runtime::environment::inherited;
 use secrecy::SecretString;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -27,8 +28,6 @@ pub enum Key {
         words: Vec<String>,
         /// Where it runs.
         cwd: PathBuf,
-        /// Its environment.
-        env: Vec<(OsString, OsString)>,
         /// What it printed, until that is refused.
         known: Arc<Mutex<Option<SecretString>>>,
     },
@@ -40,12 +39,12 @@ impl Key {
         match self {
             Key::None => Ok((None, false)),
             Key::Fixed(key) => Ok((Some(key.clone()), false)),
-            Key::Command { words, cwd, env, known } => {
+            Key::Command { words, cwd, known } => {
                 let mut known = known.lock().await;
                 if let Some(key) = &*known {
                     return Ok((Some(key.clone()), true));
                 }
-                let key = printed(words, cwd.clone(), env.clone()).await.map_err(|why| {
+                let key = printed(words, cwd.clone()).await.map_err(|why| {
                     let what = format!("the command that gives the key, {}, {why}", words.join(" "));
                     ModelError::new(Trouble::Unauthorized, format!("{what}; see apiKeyHelper in settings"))
                 })?;
@@ -63,14 +62,10 @@ impl Key {
     }
 }
 
-async fn printed(
-    words: &[String],
-    cwd: PathBuf,
-    env: Vec<(OsString, OsString)>,
-) -> Result<SecretString, String> {
+async fn printed(words: &[String], cwd: PathBuf) -> Result<SecretString, String> {
     let (program, args) = words.split_first().ok_or("is empty")?;
     let spec = Spec::exec(program, args.iter().map(OsString::from).collect(), cwd);
-    let spec = Spec { env, keep: KEEP, limit: LIMIT, ..spec };
+    let spec = Spec { env: inherited(), keep: KEEP, limit: LIMIT, ..spec };
     let ended = gripper_process::run(spec, &CancellationToken::new())
         .await
         .map_err(|error| format!("did not start: {error}"))?;

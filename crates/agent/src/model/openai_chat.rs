@@ -1,5 +1,7 @@
 //! Chat Completions, as many servers speak it, each a little differently.
 
+use std::mem::discriminant;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -196,36 +198,25 @@ impl Decode for Decoder {
 
 impl Decoder {
     fn say(&mut self, delta: &Value, answer: &mut Answer) {
-        for key in ["reasoning_content", "reasoning"] {
-            self.add(
-                |kind| matches!(kind, Kind::Thinking { .. }),
-                text(delta, key),
-                answer,
-                || Kind::Thinking { signature: String::new() },
-            );
-        }
-        for key in ["content", "refusal"] {
-            self.add(|kind| matches!(kind, Kind::Text), text(delta, key), answer, || Kind::Text);
-        }
+        // Some servers tell a thought under both names.
+        let thought = ["reasoning_content", "reasoning"].map(|key| text(delta, key));
+        let thought = if thought[0].is_empty() { thought[1] } else { thought[0] };
+        self.add(Kind::Thinking { signature: String::new() }, thought, answer);
+        self.add(Kind::Text, text(delta, "content"), answer);
+        self.add(Kind::Text, text(delta, "refusal"), answer);
         for call in delta["tool_calls"].as_array().into_iter().flatten() {
             self.call(call, answer);
         }
     }
 
-    fn add(
-        &mut self,
-        fits: impl Fn(&Kind) -> bool,
-        piece: &str,
-        answer: &mut Answer,
-        kind: impl Fn() -> Kind,
-    ) {
+    fn add(&mut self, kind: Kind, piece: &str, answer: &mut Answer) {
         if piece.is_empty() {
             return;
         }
-        if !self.open.as_mut().is_some_and(|open| fits(open.kind())) {
+        if !self.open.as_mut().is_some_and(|open| discriminant(open.kind()) == discriminant(&kind)) {
             self.close(answer);
         }
-        let open = self.open.get_or_insert_with(|| answer.open(kind()));
+        let open = self.open.get_or_insert_with(|| answer.open(kind));
         answer.push(open, piece);
     }
 

@@ -176,8 +176,9 @@ impl Inner {
         let (mut secret, old) = key.get().await?;
         // What is made as one takes as long as all its parts.
         let wait = if request.streamed { *idle } else { (*idle).max(WHOLE) };
-        let mut response = self.send(&asked, secret.as_ref(), body.clone(), wait).await?;
-        if response.status() == 401 && old {
+        let again = old.then(|| body.clone());
+        let mut response = self.send(&asked, secret.as_ref(), body, wait).await?;
+        if let (Some(body), true) = (again, response.status() == 401) {
             key.forget().await;
             secret = key.get().await?.0;
             response = self.send(&asked, secret.as_ref(), body, wait).await?;

@@ -279,6 +279,9 @@ fn tool_use(index: usize, id: &str, input: &str) -> String {
 )]
 #[case::no_usage_and_no_end(&[json!({"choices": [{"delta": {"content": "hi"}, "finish_reason": "length"}]})],
     "0 text hi\n0 block {\"type\":\"text\",\"text\":\"hi\"}\nstop \"max_tokens\"\n")]
+#[case::a_thought_told_twice(
+    &[json!({"choices": [{"delta": {"reasoning": "h", "reasoning_content": "h"}, "finish_reason": "stop"}]})],
+    "0 thinking h\n0 block {\"type\":\"thinking\",\"thinking\":\"h\"}\nstop \"end_turn\"\n")]
 #[case::error(&[json!({"error": {"message": "slow down", "code": "rate_limit_exceeded"}})],
     "RateLimited: the provider broke off its answer (rate_limit_exceeded: slow down)\n")]
 fn chat(#[case] events: &[Value], #[case] expected: &str) {
@@ -314,7 +317,10 @@ fn responses(#[case] event: Value, #[case] expected: &str) {
 
 #[rstest]
 #[case::no_json("data: {\"type\"\n\n", "Broken: the model's answer is no valid JSON: EOF")]
-#[case::no_utf8("data: \"\u{1}\"\n\n", "Broken: the model's answer is no valid JSON: control character")]
+#[case::control_character(
+    "data: \"\u{1}\"\n\n",
+    "Broken: the model's answer is no valid JSON: control character"
+)]
 #[case::no_stream("<html>", "Broken: the model's answer broke off before it was complete")]
 #[case::odd_line("<html>\n", "Broken: the model's answer broke off: invalid line")]
 fn what_is_no_answer(#[case] body: &str, #[case] expected: &str) {
@@ -327,10 +333,10 @@ fn a_long_input_in_small_pieces_takes_no_longer_than_its_length() {
     let mut body = sse(&[begin(0, json!({"type": "tool_use", "id": "a", "name": "X", "input": {}}))]);
     body += &sse(&[call_delta(0, "{\"k\": \"")]);
     let piece = sse(&[call_delta(0, "0123456789")]);
-    (0..100_000).for_each(|_| body.push_str(&piece));
+    (0..30_000).for_each(|_| body.push_str(&piece));
     body += &sse(&[call_delta(0, "\"}"), done(0), json!({"type": "message_stop"})]);
     let read = read(Wire::Anthropic, true, vec![body.into_bytes()]);
-    assert!(read.ends_with("0123456789\"}}\nstop \"tool_use\"\n") && read.lines().count() == 100_005);
+    assert!(read.ends_with("0123456789\"}}\nstop \"tool_use\"\n") && read.lines().count() == 30_005);
 }
 
 fn request(system: &[&str], tools: &[(&str, bool, bool)], messages: Vec<Message>) -> Request {
