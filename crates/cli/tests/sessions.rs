@@ -1,10 +1,15 @@
 //! `gripper sessions` over transcripts that were written by hand.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a failed expectation is how tests fail")]
 
-use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
 
-use gripper_agent::session::{Header, Transcript, resume};
+use gripper_agent::session::{latest, resume};
 use gripper_testkit::{Binary, Ran, Workspace};
+use serde_json::json;
 
 const LINES: &str = r#"{"at":"2030-01-02T03:04:06Z","type":"user","message":{"role":"user","content":[{"type":"text","text":"fix \u001b[31mit"}]},"origin":"prompt"}
 {"at":"2030-01-02T03:04:07Z","type":"block","answer":"a","content":{"type":"text","text":"I look"}}
@@ -100,10 +105,31 @@ fn deleting_takes_all_or_nothing_and_never_what_is_open() {
 }
 
 #[test]
-fn nobody_else_can_read_a_transcript() {
+fn a_long_conversation_becomes_a_summary_and_goes_on_from_it() {
     let workspace = Workspace::new();
-    let root = workspace.home().join("sessions");
-    let made = Transcript::create(&root, &Header::new("s", &workspace.project(), "m")).unwrap();
-    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode(made.path()), mode(&root.join("s"))), (0o600, 0o700));
+    workspace.write("a.txt", "hello\n");
+    let script = workspace.root().join("script.jsonl");
+    let read = json!({"type": "tool_use", "id": "c1", "name": "Read", "input": {"file_path": workspace.path("a.txt")}});
+    let again = json!({"type": "tool_use", "id": "c2", "name": "Read", "input": {"file_path": workspace.path("a.txt")}});
+    let say = |text: &str| json!({"content": [{"type": "text", "text": text}]});
+    let long = json!({"content": [read], "usage": {"input_tokens": 170_000}});
+    let answers = [long, say("# Goal: greet"), json!({"content": [again]}), say("done")];
+    fs::write(&script, answers.map(|answer| format!("{answer}\n")).concat()).unwrap();
+    let model = format!("--model=scripted:{}", script.display());
+    let ran = Binary::new(env!("CARGO_BIN_EXE_gripper"), &workspace).args(["-p", "go", &model]).run();
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "done\n"), "{}", ran.transcript());
+    let root = workspace.home().join(".gripper/sessions");
+    let id = latest(&root, &workspace.project()).unwrap();
+    let shown = run(&workspace, &["show", &id]).stdout;
+    assert!(shown.contains("made shorter: a summary and the last messages"), "{shown}");
+    assert_eq!(
+        shown.matches("hello").count(),
+        2,
+        "what is no longer known is read again, not called unchanged\n{shown}"
+    );
+    let (made, recovered) = resume(&root, &id).unwrap();
+    assert!(recovered.history[0].text().contains("# Goal: greet"));
+    assert_eq!(recovered.history.last().unwrap().text(), "done");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(made.path()), mode(&root.join(&id))), (0o600, 0o700), "it is nobody else's business");
 }

@@ -123,6 +123,11 @@ pub fn own_program() -> Option<PathBuf> {
     if cfg!(target_os = "linux") { Some("/proc/self/exe".into()) } else { env::current_exe().ok() }
 }
 
+/// The system and the processor, such as `linux x86_64`.
+pub fn platform() -> String {
+    format!("{} {}", env::consts::OS, env::consts::ARCH)
+}
+
 /// Where the program that runs lies, for others to start it.
 pub fn own_path() -> Option<PathBuf> {
     env::current_exe().ok()

@@ -138,7 +138,7 @@ impl Instructions {
         if let Some(why) = self.refused(&at, level, policy) {
             return self.complain(format!("{} is not read: {why}", path.display()));
         }
-        let (mut text, whole) = match read_some(&at.real, FILE_BYTES) {
+        let (mut text, whole) = match read_some(&at, FILE_BYTES) {
             Ok(read) => read,
             Err(why) => return self.complain(format!("instructions are missing: {why}")),
         };

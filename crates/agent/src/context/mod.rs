@@ -15,7 +15,8 @@ use std::{
 
 use chrono::NaiveDate;
 use gripper_runtime::{
-    Place,
+    Located, Place,
+    environment::platform,
     files::open_regular,
     permissions::{Mode, visible},
 };
@@ -72,7 +73,7 @@ fn environment(facts: &Facts<'_>) -> String {
         fact("Also works in", &shown(folder));
     }
     fact("Git", &branch(facts.root).unwrap_or_else(|| "not a repository".to_owned()));
-    fact("Platform", &format!("{} {}", std::env::consts::OS, std::env::consts::ARCH));
+    fact("Platform", &platform());
     fact("Shell of commands", facts.shell);
     fact("Date", &facts.today.to_string());
     fact("Model", facts.model);
@@ -83,13 +84,14 @@ fn environment(facts: &Facts<'_>) -> String {
 /// The branch, as files tell it. Starting git would cost more than all the rest of the prompt.
 fn branch(root: &Path) -> Option<String> {
     let git = root.join(".git");
+    let small = |path: &Path| read_some(&Place { cwd: "/".into() }.locate(path), 4096).ok();
     let folder = if git.is_dir() {
         git
     } else {
         // A worktree has a file that says where its folder is.
-        root.join(read_some(&git, 4096).ok()?.0.strip_prefix("gitdir:")?.trim())
+        root.join(small(&git)?.0.strip_prefix("gitdir:")?.trim())
     };
-    let (head, _) = read_some(&folder.join("HEAD"), 4096).ok()?;
+    let (head, _) = small(&folder.join("HEAD"))?;
     let head = head.trim();
     Some(match head.strip_prefix("ref: refs/heads/") {
         Some(branch) => format!("branch {}", clip(branch, 200)),
@@ -99,9 +101,8 @@ fn branch(root: &Path) -> Option<String> {
 
 /// The beginning of a regular file, hidden characters made visible, and whether that is all of it. Never waits, also
 /// not for a pipe.
-fn read_some(path: &Path, most: u64) -> Result<(String, bool), String> {
-    let located = Place { cwd: "/".into() }.locate(path);
-    let (file, _) = open_regular(&located).map_err(|failure| failure.to_string())?;
+fn read_some(at: &Located, most: u64) -> Result<(String, bool), String> {
+    let (file, _) = open_regular(at).map_err(|failure| failure.to_string())?;
     let mut bytes = Vec::new();
     file.take(most + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     let whole = bytes.len() as u64 <= most;

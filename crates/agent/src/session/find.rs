@@ -13,7 +13,7 @@ use super::{Entry, FILE, Header, Origin, SessionError, Totals, entry::Line, lock
 
 /// How much of each end of a transcript is read at first, and at most.
 const FIRST_LOOK: u64 = 16 * 1024;
-const LAST_LOOK: u64 = 1024 * 1024;
+const LAST_LOOK: u64 = 4 * 1024 * 1024;
 
 /// Characters of a prompt that serve as a title.
 const TITLE_CHARS: usize = 80;
