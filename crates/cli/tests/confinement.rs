@@ -414,4 +414,10 @@ fn git_that_nobody_was_asked_about_runs_no_program_of_the_repository(
     git(&["config", key, value.to_str().unwrap()]);
     let ran = bash(&workspace, &line(command), &json!({}), &[]).run();
     assert!(!ran.transcript().contains("EVIL") && ran.transcript().contains(shown), "{}", ran.transcript());
+    // A repository that lies there as plain files says nothing.
+    git(&["clone", "-q", "--bare", ".", "bare"]);
+    fs::copy(root.join(".git/config"), root.join("bare/config")).unwrap();
+    fs::write(root.join("bare/info/attributes"), attributes).unwrap();
+    let ran = bash(&workspace, &line(&format!("cd {at}bare && git log -p -1")), &json!({}), &[]).run();
+    assert!(!ran.transcript().contains("EVIL") && ran.code != 0, "{}", ran.transcript());
 }

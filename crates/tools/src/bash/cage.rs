@@ -177,12 +177,12 @@ impl Search {
     async fn found(self) -> Result<(Vec<PathBuf>, Vec<PathBuf>), ToolError> {
         disk::off_thread(move || {
             let (mut hidden, mut nested) = (of_home(&self.policy), Nested::default());
-            if !self.known || self.writes {
+            if !self.known {
                 for root in &self.policy.directories {
                     self.below(root, &mut hidden, &mut nested)?;
                 }
             }
-            Ok((hidden, if self.writes { nested.held()? } else { Vec::new() }))
+            Ok((hidden, nested.held()?))
         })
         .await?
     }
@@ -195,7 +195,7 @@ impl Search {
         let found = Mutex::new((hidden, nested));
         let seen = |file: Candidate<'_>| {
             let secret = || sieve.judge(&root.path_use(file.path)) != Behavior::Allow;
-            let hides = !self.known && !file.folder && secret();
+            let hides = !file.folder && secret();
             let holds = self.writes && Nested::counts(file.path, &real);
             if (hides || holds)
                 && let Ok((hidden, nested)) = found.lock().as_deref_mut()
@@ -230,7 +230,7 @@ impl Nested {
     /// repository is one wherever it lies.
     fn counts(path: &Path, root: &Path) -> bool {
         let name = path.file_name().unwrap_or_default();
-        let package = || path.iter().any(|part| part == "node_modules");
+        let package = || path.strip_prefix(root).unwrap_or(path).iter().any(|part| part == "node_modules");
         name.as_encoded_bytes().starts_with(b".")
             && path.parent() != Some(root)
             && !confine::protected_at(path).is_empty()

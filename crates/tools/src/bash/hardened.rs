@@ -14,7 +14,7 @@ use gripper_runtime::Call;
 use super::environment::Variables;
 
 /// Settings that keep a repository from running programs of its own.
-const SETTINGS: [(&str, &str); 9] = [
+const SETTINGS: [(&str, &str); 10] = [
     ("core.askPass", ""),
     ("core.fsmonitor", "false"),
     ("core.gitProxy", ""),
@@ -24,6 +24,8 @@ const SETTINGS: [(&str, &str); 9] = [
     ("credential.helper", ""),
     ("log.showSignature", "false"),
     ("protocol.ext.allow", "never"),
+    // A folder that only looks like a repository is none: its settings would be anybody's.
+    ("safe.bareRepository", "explicit"),
 ];
 /// Settings with names of their own that do the same.
 const NAMED: &str =
