@@ -46,7 +46,8 @@ pub async fn shorten(
     let shorter = if size(&stubbed) * 8 <= size(&history) * 5 {
         stubbed
     } else {
-        after_summary(&stubbed, &summarize(model, name, &history).await?, model.window())
+        let room = (model.window() / 10).min(size(&history) / 2);
+        after_summary(&stubbed, &summarize(model, name, &history).await?, room)
     };
     let ledger = &toolbox.files().ledger;
     ledger.evict(ledger.known().iter().map(PathBuf::as_path));
@@ -167,13 +168,13 @@ pub fn summary_request(name: &str, history: &[Arc<Message>], window: u64) -> Req
 }
 
 /// The conversation with a summary in place of all but the last messages. They begin with an answer or with words
-/// of the person, never with results, and fill a tenth of the window at most; what was said last stays in any case.
-pub fn after_summary(history: &[Arc<Message>], summary: &str, window: u64) -> Vec<Arc<Message>> {
+/// of the person, never with results, and fill `room` tokens at most; what was said last stays in any case.
+pub fn after_summary(history: &[Arc<Message>], summary: &str, room: u64) -> Vec<Arc<Message>> {
     let is_result = |block: &Content| matches!(block, Content::ToolResult { .. });
     let (mut from, mut filled) = (history.len(), 0);
     for (at, message) in history.iter().enumerate().rev().take(LAST_MESSAGES) {
         filled += estimate(message);
-        if filled > window / 10 {
+        if filled > room {
             break;
         }
         if message.role == Role::Assistant || !message.content.iter().any(is_result) {

@@ -92,7 +92,7 @@ proptest! {
         let stubbed = with_stubs(&history);
         prop_assert_eq!(check(&stubbed), Ok(()));
         prop_assert_eq!(stubbed.len(), history.len());
-        let shorter = after_summary(&stubbed, "s", window);
+        let shorter = after_summary(&stubbed, "s", window / 10);
         prop_assert_eq!(check(&shorter), Ok(()));
         prop_assert!(shorter.len() <= history.len().max(1) && shorter[0].text().contains("for them:\n\ns"));
         let last = history.last().unwrap();

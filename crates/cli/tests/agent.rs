@@ -194,12 +194,15 @@ fn a_conversation_that_grows_too_long_is_made_shorter_and_goes_on() {
             _ => Answer::says("done"),
         })
     });
-    let ran = gripper(&workspace, &server, Wire::Anthropic).args(["-p", "go", "--output-format=stream-json"]).run();
+    let ran =
+        gripper(&workspace, &server, Wire::Anthropic).args(["-p", "go", "--output-format=stream-json"]).run();
     assert_eq!(told(&ran)["result"], "done", "{}", ran.transcript());
     assert!(ran.json_lines().iter().any(|line| line["subtype"] == "compact_boundary"));
     let asked = server.asked();
     let last = asked.last().unwrap().body["messages"].to_string();
-    assert!(last.contains("So far a.txt was read.") && last.len() < asked[1].body["messages"].to_string().len());
+    assert!(
+        last.contains("So far a.txt was read.") && last.len() < asked[1].body["messages"].to_string().len()
+    );
     let next = gripper(&workspace, &server, Wire::Anthropic).args(["-p", "and?", "--continue"]).run();
     assert_eq!(next.stdout, "done\n", "{}", next.transcript());
 }
