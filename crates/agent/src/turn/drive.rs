@@ -124,6 +124,7 @@ pub struct Agent {
     host: Arc<dyn Host>,
     events: mpsc::Sender<AgentEvent>,
     advertised: Advertised,
+    ran: compact::Ran,
     /// The event of hooks that hear of the end of work.
     stop_event: HookEvent,
 }
@@ -162,6 +163,7 @@ impl Agent {
             host: Arc::new(Alone),
             events,
             advertised: Advertised::default(),
+            ran: compact::Ran::default(),
             stop_event: HookEvent::STOP,
         }
     }
@@ -290,6 +292,7 @@ impl Agent {
             Effect::Submit { id, name, input } => {
                 if let Some(turn) = &work.turn {
                     work.inputs.push((id.clone(), input.clone()));
+                    self.ran.note(&id, turn.id());
                     turn.submit(CallRequest::new(&id, &name, input));
                 }
             }
@@ -461,11 +464,15 @@ impl Agent {
     async fn compact(&mut self) -> Result<Vec<Arc<Message>>, String> {
         let told = json!({ "trigger": "auto" });
         self.toolbox.consult(HookEvent::PRE_COMPACT, "auto", told.clone()).await;
-        let history = self.machine.history().to_vec();
-        let shorter = compact::shorten(&*self.model, &self.config.model, history, &self.toolbox).await?;
-        self.record(Entry::Compacted { summary: true, messages: shorter.clone() }).await;
+        let shorter = compact::shorten(&*self.model, &self.config.model, self.machine.history()).await?;
+        if let Some(price) = &self.config.limits.price {
+            self.machine.step(Input::Spent(price.cost(&shorter.usage)));
+        }
+        self.ran.forget(&shorter.messages, &self.toolbox);
+        let compact::Shorter { messages, summary, .. } = shorter;
+        self.record(Entry::Compacted { summary, messages: messages.clone() }).await;
         self.toolbox.consult(HookEvent::POST_COMPACT, "auto", told).await;
-        Ok(shorter)
+        Ok(messages)
     }
 }
 
