@@ -1,7 +1,11 @@
 //! Making a conversation shorter when it no longer fits: old results become stubs first; if that is not enough,
 //! all but the last messages become a summary. The ledger is told what the model no longer has.
 
-use std::{collections::HashMap, fmt::Write as _, path::PathBuf, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt::Write as _,
+    sync::Arc,
+};
 
 use futures::StreamExt;
 use gripper_runtime::Toolbox;
@@ -9,8 +13,8 @@ use gripper_runtime::Toolbox;
 use crate::{
     context::{clip, tagged},
     message::{Content, Message, Role, Source},
-    model::{Model, ModelEvent, Request},
-    turn::machine::estimate,
+    model::{Model, ModelEvent, Request, Usage},
+    turn::estimate,
 };
 
 /// What a summary is made by.
@@ -32,39 +36,70 @@ const LAST_MESSAGES: usize = 6;
 const INPUT_CHARS: usize = 1_000;
 const RESULT_CHARS: usize = 2_000;
 
-/// Makes the conversation shorter: what fills four fifths of the window fills half of it afterwards, or less. Files
-/// count as unseen then, so that Read shows them again and Edit asks for that first.
-pub async fn shorten(
-    model: &dyn Model,
-    name: &str,
-    history: Vec<Arc<Message>>,
-    toolbox: &Toolbox,
-) -> Result<Vec<Arc<Message>>, String> {
-    let size = |history: &[Arc<Message>]| history.iter().map(|message| estimate(message)).sum::<u64>();
-    let stubbed = with_stubs(&history);
-    // By proportion: how many tokens there are is only estimated, and who found them too many is not known.
-    let shorter = if size(&stubbed) * 8 <= size(&history) * 5 {
-        stubbed
-    } else {
-        let room = (model.window() / 10).min(size(&history) / 2);
-        after_summary(&stubbed, &summarize(model, name, &history).await?, room)
-    };
-    let ledger = &toolbox.files().ledger;
-    ledger.evict(ledger.known().iter().map(PathBuf::as_path));
-    Ok(shorter)
+/// A conversation made shorter.
+#[derive(Debug)]
+pub struct Shorter {
+    /// The conversation.
+    pub messages: Vec<Arc<Message>>,
+    /// Part of it is a summary now.
+    pub summary: bool,
+    /// What the summary cost.
+    pub usage: Usage,
 }
 
-async fn summarize(model: &dyn Model, name: &str, history: &[Arc<Message>]) -> Result<String, String> {
-    let mut summary = String::new();
+/// Which turn of a toolbox ran which call.
+#[derive(Debug, Default)]
+pub struct Ran(HashMap<String, Arc<str>>);
+
+impl Ran {
+    /// Takes down that a call runs.
+    pub fn note(&mut self, call: &str, turn: &str) {
+        self.0.insert(call.to_owned(), turn.into());
+    }
+
+    /// The conversation is this one now: what a turn has shown counts as unseen unless all its results are in it.
+    pub fn forget(&mut self, history: &[Arc<Message>], toolbox: &Toolbox) {
+        let blocks = history.iter().flat_map(|message| &message.content);
+        let whole: HashSet<&str> = blocks
+            .filter_map(|block| match block {
+                Content::ToolResult { tool_use_id, content, .. } => {
+                    let stub =
+                        |block: &Content| matches!(block, Content::Text { text } if text.starts_with(STUB));
+                    (!content.iter().any(stub)).then_some(tool_use_id.as_str())
+                }
+                _ => None,
+            })
+            .collect();
+        let (kept, gone): (HashMap<_, _>, HashMap<_, _>) =
+            self.0.drain().partition(|(call, _)| whole.contains(call.as_str()));
+        self.0 = kept;
+        toolbox.files().ledger.forget_turns(&gone.into_values().collect());
+    }
+}
+
+/// Makes the conversation shorter: what fills four fifths of the window fills half of it afterwards, or less.
+pub async fn shorten(model: &dyn Model, name: &str, history: &[Arc<Message>]) -> Result<Shorter, String> {
+    let size = |history: &[Arc<Message>]| history.iter().map(|message| estimate(message)).sum::<u64>();
+    let stubbed = with_stubs(history);
+    // By proportion: how many tokens there are is only estimated, and not by whom it was found to be too much.
+    if size(&stubbed) * 8 <= size(history) * 5 {
+        return Ok(Shorter { messages: stubbed, summary: false, usage: Usage::default() });
+    }
+    let (mut summary, mut usage) = (String::new(), Usage::default());
     let mut stream = model.stream(summary_request(name, history, model.window()));
     while let Some(event) = stream.next().await {
-        if let ModelEvent::Block { content: Content::Text { text }, .. } =
-            event.map_err(|error| error.message)?
-        {
-            summary.push_str(&text);
+        match event.map_err(|error| error.message)? {
+            ModelEvent::Block { content: Content::Text { text }, .. } => summary.push_str(&text),
+            ModelEvent::Usage(so_far) => usage = so_far,
+            _ => {}
         }
     }
-    if summary.trim().is_empty() { Err("the model gave no summary".to_owned()) } else { Ok(summary) }
+    if summary.trim().is_empty() {
+        return Err("the model gave no summary".to_owned());
+    }
+    let room = (model.window() / 10).min(size(history) / 2);
+    let messages = after_summary(&stubbed, &summary, room);
+    Ok(Shorter { messages, summary: true, usage })
 }
 
 /// The conversation with one line in place of each long result and each picture, but for those of the last answers.

@@ -11,7 +11,7 @@ use gripper_runtime::{
 use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 use serde_json::json;
 
-use super::{after_summary, shorten, summary_request, with_stubs};
+use super::{Ran, after_summary, shorten, summary_request, with_stubs};
 use crate::{
     message::{Content, Message, Role, Source},
     model::scripted::Scripted,
@@ -52,32 +52,66 @@ fn conversation(answers: &[(usize, usize, bool)], prompted: bool) -> Vec<Arc<Mes
 
 #[tokio::test]
 async fn old_results_become_stubs_and_if_that_is_not_enough_a_summary() {
-    let folder = tempfile::tempdir().unwrap();
-    let toolbox = Toolbox::builder(Registry::default(), Policy::new(folder.path())).build();
     let model = Scripted::of([vec![Content::text("# Goal\nship it")]]);
-    let path = Place { cwd: folder.path().into() }.locate("f".as_ref());
-    fs::write(&path.real, "text\n").unwrap();
-    let file = Snapshot::take(&path, 100).unwrap();
-    let (stamp, content) = (file.stamp, Known::of(&file.bytes));
-    let seen = Seen { path: path.real, stamp, content, lines: None, evidence: Evidence::Read };
-    toolbox.files().ledger.note(seen, &"t".into());
     let stored =
         format!("{}\n[left out: … The whole text is in /s/r.txt; Read it with offset 1]", "z".repeat(9_000));
     let mut history = conversation(&[(1, 9_000, false); 12], true);
     Arc::make_mut(&mut history[2]).content = vec![result(0, &stored)];
-    let shorter = shorten(&model, "m", history, &toolbox).await.unwrap();
-    let shown = |at: usize| serde_json::to_string(&*shorter[at]).unwrap();
+    let shorter = shorten(&model, "m", &history).await.unwrap();
+    assert!(!shorter.summary);
+    let shown = |at: usize| serde_json::to_string(&*shorter.messages[at]).unwrap();
     let stub = format!("the result of Read, {} bytes; stored whole in /s/r.txt]", stored.len());
     assert!(shown(2).contains(&stub), "{}", shown(2));
     assert!(shown(4).contains("call again if you need it") && shown(4).contains("image/png, 3 KiB]"));
     assert!(shown(14).contains("save room") && !shown(16).contains("save room"));
-    assert_eq!(with_stubs(&shorter), shorter);
-    assert_eq!(toolbox.files().ledger.standing(&file), Standing::Unread);
+    assert_eq!(with_stubs(&shorter.messages), shorter.messages);
     let recent = conversation(&[(1, 9_000, false); 3], true);
-    let shorter = shorten(&model, "m", recent.clone(), &toolbox).await.unwrap();
-    assert!(shorter[0].text().contains("ship it"));
-    assert!(shorter.iter().any(|message| message.text() == "the last wish"));
-    assert!(shorten(&model, "m", recent, &toolbox).await.is_err(), "the script is over");
+    let shorter = shorten(&model, "m", &recent).await.unwrap();
+    assert!(shorter.summary && shorter.messages[0].text().contains("ship it"));
+    assert!(shorter.messages.iter().any(|message| message.text() == "the last wish"));
+    assert!(shorten(&model, "m", &recent).await.is_err(), "the script is over");
+}
+
+#[test]
+fn what_left_the_conversation_counts_as_unseen() {
+    let folder = tempfile::tempdir().unwrap();
+    let toolbox = Toolbox::builder(Registry::default(), Policy::new(folder.path())).build();
+    let place = Place { cwd: folder.path().into() };
+    let (ledger, mut ran) = (&toolbox.files().ledger, Ran::default());
+    let history = conversation(&[(1, 9_000, false); 7], false);
+    let mut files = Vec::new();
+    for (id, turn) in ["t0", "t1", "t6", "t6"].into_iter().enumerate() {
+        let path = place.locate(format!("f{id}").as_ref());
+        fs::write(&path.real, "text\n").unwrap();
+        let file = Snapshot::take(&path, 100).unwrap();
+        let (path, stamp, content) = (path.real, file.stamp, Known::of(&file.bytes));
+        let seen = |lines| Seen {
+            path: path.clone(),
+            stamp,
+            content: content.clone(),
+            lines,
+            evidence: Evidence::Read,
+        };
+        // The first turn has shown all of the last file, too.
+        if id == 3 {
+            ledger.note(seen(None), &"t0".into());
+        }
+        ledger.note(seen((id > 1).then_some((1, 1))), &turn.into());
+        files.push(file);
+    }
+    [(0, "t0"), (1, "t1"), (6, "t6")].iter().for_each(|(id, turn)| ran.note(&format!("c{id}"), turn));
+    ran.forget(&history, &toolbox);
+    assert_eq!(ledger.standing(&files[0]), Standing::Known { partly: false }, "nothing has left");
+    ran.forget(&with_stubs(&history), &toolbox);
+    assert_eq!(
+        [&files[0], &files[1]].map(|file| ledger.standing(file)),
+        [Standing::Unread, Standing::Unread]
+    );
+    for file in &files[2..] {
+        assert_eq!(ledger.standing(file), Standing::Known { partly: true });
+        assert!(!ledger.has_shown(&file.path.real, &file.stamp, (1, 5), "t7"));
+        assert!(ledger.has_shown(&file.path.real, &file.stamp, (1, 1), "t7"));
+    }
 }
 
 proptest! {

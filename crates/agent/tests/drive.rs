@@ -1,5 +1,11 @@
 //! The whole loop over real HTTP: the driver, each wire, the scripted model server. The server itself checks on every
 //! request that each call has exactly one result, in order.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a failed expectation is how tests fail"
+)]
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,7 +15,7 @@ use gripper_agent::{
     session,
     turn::{Agent, AgentEvent, Config, End, Limits, Outcome},
 };
-use gripper_runtime::{Deferral, DynTool, Event};
+use gripper_runtime::{Deferral, DynTool, Event, tool::Interrupt};
 use gripper_testkit::{
     Probe, World,
     model_server::{Answer, Gate, ModelServer, Part, nobody},
@@ -46,12 +52,12 @@ fn agent(wire: Wire, url: &str, tools: Vec<Arc<dyn DynTool>>) -> Run {
 impl Run {
     /// Works to the end and shows every event.
     async fn work(&mut self, see: impl FnMut(&AgentEvent)) -> Outcome {
-        let outcome = self.to_the_end(see).await;
+        let outcome = self.watched_to_the_end(see).await;
         session::check(self.agent.history()).unwrap();
         outcome
     }
 
-    async fn to_the_end(&mut self, mut see: impl FnMut(&AgentEvent)) -> Outcome {
+    async fn watched_to_the_end(&mut self, mut see: impl FnMut(&AgentEvent)) -> Outcome {
         let stop = CancellationToken::new();
         let work = self.agent.run(Message::user("go"), &stop);
         tokio::pin!(work);
@@ -129,6 +135,26 @@ async fn a_stream_that_breaks_after_a_tool_ran_does_nothing_twice(
     let streamed: Vec<bool> =
         server.asked().iter().map(|asked| asked.body["stream"] == json!(true)).collect();
     assert_eq!(streamed, [true, false, true], "the second answer is asked for in one piece");
+}
+
+#[tokio::test]
+async fn a_call_that_a_broken_stream_cut_off_is_not_made_again_unseen() {
+    let gate = Gate::default();
+    let cut = Answer::calls("Probe", json!({})).wait(&gate).part(Part::Cut);
+    let again = Answer::calls("Probe", json!({}));
+    let server = ModelServer::start([cut, again, Answer::says("done")]);
+    let stuck = Probe::stuck("Probe", Interrupt::Cancel, Duration::from_secs(600));
+    let mut run = agent(Wire::Anthropic, &server.url(), vec![stuck]);
+    let mut began = 0;
+    let outcome = run
+        .work(|event| {
+            if matches!(event, AgentEvent::Call(Event::Started { .. })) {
+                began += 1;
+                gate.open();
+            }
+        })
+        .await;
+    assert_eq!((outcome.text.as_str(), began), ("done", 1));
 }
 
 #[rstest]

@@ -1,6 +1,6 @@
 //! One answer of the model while it comes in, with the results of its calls.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -20,16 +20,17 @@ pub(super) struct Answer {
     results: HashMap<String, Content>,
     /// Calls that were handed to the tools.
     pub(super) submitted: usize,
-    /// One of them has begun.
-    pub(super) ran: bool,
+    /// Those of them that have begun.
+    began: HashSet<String>,
 }
 
-/// A call that was done in an answer that broke off, and its result.
+/// A call that was made in an answer that broke off.
 #[derive(Debug)]
-pub(super) struct DoneBefore {
+pub(super) struct MadeBefore {
     name: String,
     input: Value,
-    result: Content,
+    /// Nothing if it was cut off, so that nobody knows what it did.
+    result: Option<Content>,
 }
 
 impl Answer {
@@ -71,13 +72,26 @@ impl Answer {
         self.calls().map(|(id, ..)| id).filter(|id| !self.results.contains_key(*id)).cloned().collect()
     }
 
-    /// Calls that went well, to be recognised should the model make them again.
-    pub(super) fn done(&self) -> Vec<DoneBefore> {
-        let done = self.calls().filter_map(|(id, name, input)| match self.results.get(id)? {
-            Content::ToolResult { is_error: true, .. } => None,
-            result => Some(DoneBefore { name: name.clone(), input: input.clone(), result: result.clone() }),
+    pub(super) fn begin(&mut self, id: String) {
+        self.began.insert(id);
+    }
+
+    pub(super) fn ran(&self) -> bool {
+        !self.began.is_empty()
+    }
+
+    /// Calls that went well, and those that had begun and are about to be cut off: to be recognised should the model
+    /// make them again.
+    pub(super) fn made(&self) -> Vec<MadeBefore> {
+        let made = self.calls().filter_map(|(id, name, input)| {
+            let result = match self.results.get(id) {
+                Some(Content::ToolResult { is_error: true, .. }) => return None,
+                None if !self.began.contains(id) => return None,
+                result => result.cloned(),
+            };
+            Some(MadeBefore { name: name.clone(), input: input.clone(), result })
         });
-        done.collect()
+        made.collect()
     }
 
     /// The answer and the message with its results, in the order of the calls.
@@ -89,20 +103,25 @@ impl Answer {
     }
 }
 
-impl DoneBefore {
+impl MadeBefore {
     pub(super) fn is(&self, name: &str, input: &Value) -> bool {
         self.name == name && self.input == *input
     }
 
-    /// Its result as that of another call.
+    /// What is known of it, as the result of another call.
     pub(super) fn result_for(self, id: &str) -> Content {
+        let is_error = self.result.is_none();
         let mut content = match self.result {
-            Content::ToolResult { content, .. } => content,
+            Some(Content::ToolResult { content, .. }) => content,
             _ => Vec::new(),
         };
-        content.push(Content::text(
-            "This call had already run when the connection broke, and was not run again: this is its result.",
-        ));
-        Content::ToolResult { tool_use_id: id.to_owned(), content, is_error: false }
+        content.push(Content::text(match is_error {
+            false => "This call had already run when the connection broke, and was not run again: this is its result.",
+            true => {
+                "This call was cut off when the connection broke, and was not run again: it may have taken effect, \
+                 wholly or in part. Look at what it did before you repeat it."
+            }
+        }));
+        Content::ToolResult { tool_use_id: id.to_owned(), content, is_error }
     }
 }

@@ -1,7 +1,11 @@
 //! Does what the [`Machine`] says: asks the model, runs calls while the answer still streams, writes things down
 //! before they happen, and tells whoever watches.
 
-use std::{pin::Pin, sync::Arc, time::Instant};
+use std::{
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use futures::{StreamExt, stream::BoxStream};
 use gripper_runtime::{CallRequest, CallResult, Deferral, ErrorCode, Event, Toolbox, Turn, hooks::HookEvent};
@@ -10,7 +14,8 @@ use tokio::{sync::mpsc, time::Sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    machine::{Effect, End, Input, Limits, Machine},
+    machine::Machine,
+    step::{Effect, End, Input, Limits},
     tools::Advertised,
 };
 use crate::{
@@ -24,6 +29,9 @@ use crate::{
 /// Times a model may have too much to do before another takes over.
 const OVERLOADS: u32 = 3;
 
+/// How long the calls of an answer that broke off may take to finish before they are dropped.
+const DROP_GRACE: Duration = Duration::from_secs(2);
+
 /// Something worth showing.
 #[derive(Debug, Clone)]
 pub enum AgentEvent {
@@ -36,7 +44,7 @@ pub enum AgentEvent {
     /// The model is asked again after a wait.
     Retrying {
         /// How long the wait is.
-        delay: std::time::Duration,
+        delay: Duration,
         /// The try that failed, counted from 1.
         attempt: u32,
         /// Of so many.
@@ -97,7 +105,7 @@ pub struct Outcome {
     /// Dollars, as far as prices are known.
     pub cost: f64,
     /// How long it took, and how much of that was waiting for the model.
-    pub took: (std::time::Duration, std::time::Duration),
+    pub took: (Duration, Duration),
     /// Calls that were not permitted.
     pub denials: Vec<Denial>,
 }
@@ -124,6 +132,7 @@ pub struct Agent {
     host: Arc<dyn Host>,
     events: mpsc::Sender<AgentEvent>,
     advertised: Advertised,
+    ran: compact::Ran,
     /// The event of hooks that hear of the end of work.
     stop_event: HookEvent,
 }
@@ -134,9 +143,11 @@ struct Work {
     stop: CancellationToken,
     stream: Option<BoxStream<'static, Result<ModelEvent, ModelError>>>,
     asked: Option<Instant>,
-    waited: std::time::Duration,
+    waited: Duration,
     turn: Option<Turn>,
     timer: Option<Pin<Box<Sleep>>>,
+    /// The answer broke off, and its calls have until the timer ends.
+    dropping: bool,
     /// Of the calls of the present answer.
     inputs: Vec<(String, Value)>,
     denials: Vec<Denial>,
@@ -163,6 +174,7 @@ impl Agent {
             host: Arc::new(Alone),
             events,
             advertised: Advertised::default(),
+            ran: compact::Ran::default(),
             stop_event: HookEvent::STOP,
         }
     }
@@ -221,10 +233,7 @@ impl Agent {
                     Some(input) => input,
                     None => continue,
                 },
-                () = wait(&mut work.timer) => {
-                    work.timer = None;
-                    Input::Waited
-                }
+                () = wait(&mut work.timer) => work.time_is_up(),
             };
             self.step(input, &mut work).await;
         }
@@ -291,6 +300,7 @@ impl Agent {
             Effect::Submit { id, name, input } => {
                 if let Some(turn) = &work.turn {
                     work.inputs.push((id.clone(), input.clone()));
+                    self.ran.note(&id, turn.id());
                     turn.submit(CallRequest::new(&id, &name, input));
                 }
             }
@@ -304,8 +314,9 @@ impl Agent {
             Effect::HangUp => work.hang_up(),
             Effect::DropCalls => {
                 work.hang_up();
-                let left = work.turn.take().map(|turn| turn.discard()).unwrap_or_default();
-                return Some(Input::Dropped(left.iter().map(|result| result_block(result)).collect()));
+                work.turn.iter().for_each(Turn::close);
+                work.dropping = true;
+                work.timer = Some(Box::pin(tokio::time::sleep(DROP_GRACE)));
             }
             Effect::Wait { delay, attempt, error } => {
                 self.fall_back(attempt, &error).await;
@@ -404,11 +415,12 @@ impl Agent {
             return None;
         };
         let input = match &event {
-            Event::Started { .. } => Some(Input::Began),
+            Event::Started { call_id, .. } => Some(Input::Began(call_id.to_string())),
             Event::Result(result) => {
                 self.note_failure(result, work);
                 Some(Input::Result(result_block(result)))
             }
+            Event::TurnEnd { .. } if work.dropping => Some(work.time_is_up()),
             Event::TurnEnd { .. } => Some(self.calls_over(work).await),
             _ => None,
         };
@@ -469,15 +481,29 @@ impl Agent {
     async fn compact(&mut self) -> Result<Vec<Arc<Message>>, String> {
         let told = json!({ "trigger": "auto" });
         self.toolbox.consult(HookEvent::PRE_COMPACT, "auto", told.clone()).await;
-        let history = self.machine.history().to_vec();
-        let shorter = compact::shorten(&*self.model, &self.config.model, history, &self.toolbox).await?;
-        self.record(Entry::Compacted { summary: true, messages: shorter.clone() }).await;
+        let shorter = compact::shorten(&*self.model, &self.config.model, self.machine.history()).await?;
+        if let Some(price) = &self.config.limits.price {
+            self.machine.step(Input::Spent(price.cost(&shorter.usage)));
+        }
+        self.ran.forget(&shorter.messages, &self.toolbox);
+        let compact::Shorter { messages, summary, .. } = shorter;
+        self.record(Entry::Compacted { summary, messages: messages.clone() }).await;
         self.toolbox.consult(HookEvent::POST_COMPACT, "auto", told).await;
-        Ok(shorter)
+        Ok(messages)
     }
 }
 
 impl Work {
+    /// The end of a wait before another try, or of the moment that calls of a broken answer had.
+    fn time_is_up(&mut self) -> Input {
+        self.timer = None;
+        if !std::mem::take(&mut self.dropping) {
+            return Input::Waited;
+        }
+        let left = self.turn.take().map(|turn| turn.discard()).unwrap_or_default();
+        Input::Dropped(left.iter().map(|result| result_block(result)).collect())
+    }
+
     fn hang_up(&mut self) {
         self.stream = None;
         if let Some(asked) = self.asked.take() {

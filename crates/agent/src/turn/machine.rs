@@ -4,14 +4,16 @@
 //! What holds at every step: a call is recorded before it is run; every call of the history has exactly one result,
 //! in the message after it, in the order of the calls.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use serde_json::Value;
-
-use super::answer::{Answer, DoneBefore};
+use super::{
+    answer::{Answer, MadeBefore},
+    estimate::estimate,
+    step::{Effect, End, Input, Limits},
+};
 use crate::{
     message::{Content, Message, Role},
-    model::{ModelError, ModelEvent, Price, StopReason, Trouble, Usage},
+    model::{ModelError, ModelEvent, StopReason, Trouble, Usage},
     session::{Entry, Origin},
 };
 
@@ -23,151 +25,6 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30);
 const LONGEST_PATIENCE: Duration = Duration::from_secs(300);
 /// Times in a row that hooks may send the model back to work.
 const MOST_HOOKED: u32 = 50;
-
-/// Where the work must end.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Limits {
-    /// Answers.
-    pub turns: Option<u32>,
-    /// US dollars.
-    pub budget: Option<f64>,
-    /// Times one request is tried again.
-    pub retries: u32,
-    /// What tokens cost, where that is known.
-    pub price: Option<Price>,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { turns: None, budget: None, retries: 8, price: None }
-    }
-}
-
-/// What happened.
-#[derive(Debug)]
-pub enum Input {
-    /// The person, or whoever stands in for one, said something.
-    Prompt(Message, Origin),
-    /// The model sent something.
-    Model(ModelEvent),
-    /// The request failed, or its answer broke off.
-    Failed(ModelError),
-    /// A tool has begun to run.
-    Began,
-    /// A result is out.
-    Result(Content),
-    /// Every call has its result. With what the model should know besides, and whether what was asked for is
-    /// delivered, so that the work is over.
-    CallsOver {
-        /// Goes with the results.
-        context: Vec<Content>,
-        /// Nothing is left to do.
-        delivered: bool,
-    },
-    /// The calls were dropped; these are the results that nobody had received.
-    Dropped(Vec<Content>),
-    /// The wait is over.
-    Waited,
-    /// What hooks on the end of work had to say: go on, because of this, or nothing.
-    Hooked(Option<String>),
-    /// The history is shorter now, or could not be made so.
-    Compacted(Result<Vec<Arc<Message>>, String>),
-    /// Agents that calls started have cost so much.
-    Spent(f64),
-    /// The person wants it to stop.
-    Interrupt,
-    /// It must stop, and why.
-    Stop(End),
-}
-
-/// What is to be done, in this order.
-#[derive(Debug, PartialEq)]
-pub enum Effect {
-    /// Write this down, before anything after it is done.
-    Record(Entry),
-    /// Ask the model for the next answer, in pieces or as one.
-    Ask {
-        /// In pieces.
-        streamed: bool,
-    },
-    /// Run a call.
-    Submit {
-        /// The call.
-        id: String,
-        /// Its tool.
-        name: String,
-        /// Its input.
-        input: Value,
-    },
-    /// A call that cannot be run gets its result as well.
-    SubmitBroken {
-        /// The call.
-        id: String,
-        /// Why.
-        why: String,
-    },
-    /// No more calls will come in this answer.
-    CloseCalls,
-    /// Stop calls as the person wants: those that must finish do.
-    InterruptCalls,
-    /// Stop listening to the model.
-    HangUp,
-    /// The answer broke off: stop its calls and tell what became of them ([`Input::Dropped`]).
-    DropCalls,
-    /// Wait, then say [`Input::Waited`]. For whoever watches: why.
-    Wait {
-        /// How long.
-        delay: Duration,
-        /// The try that follows, counted from 1.
-        attempt: u32,
-        /// What went wrong.
-        error: ModelError,
-    },
-    /// Make the history shorter ([`Input::Compacted`]).
-    Compact,
-    /// Ask hooks whether the work is done ([`Input::Hooked`]).
-    AskHooks,
-    /// The work is over.
-    Finish(End),
-}
-
-/// How the work ended.
-#[derive(Debug, Clone, PartialEq)]
-pub enum End {
-    /// The model said what it had to say.
-    Done(StopReason),
-    /// The most answers were given.
-    MaxTurns(u32),
-    /// The budget is used up.
-    Budget(f64),
-    /// The person stopped it.
-    Interrupted,
-    /// A hook stopped it, and why.
-    Halted(String),
-    /// What was asked for was not delivered, and why.
-    NotDelivered(String),
-    /// The model cannot be asked, and why.
-    Failed(ModelError),
-}
-
-impl fmt::Display for End {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            End::Done(StopReason::Refusal) => f.write_str("the model declined to answer"),
-            End::Done(_) => f.write_str("done"),
-            End::MaxTurns(most) => {
-                write!(f, "stopped after {most} answers: raise --max-turns to let it go on")
-            }
-            End::Budget(most) => {
-                write!(f, "stopped when ${most} were spent: raise --max-budget-usd to let it go on")
-            }
-            End::Interrupted => f.write_str("interrupted"),
-            End::Halted(why) => write!(f, "a hook ended it: {why}"),
-            End::NotDelivered(why) => f.write_str(why),
-            End::Failed(error) => write!(f, "{error}"),
-        }
-    }
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
@@ -199,7 +56,7 @@ pub struct Machine {
     ending: Option<End>,
     /// Tries of the present request that failed, and how many of them broke off.
     failures: (u32, u32),
-    done_before: Vec<DoneBefore>,
+    made_before: Vec<MadeBefore>,
     /// The request was too long, and the history was made shorter for it.
     squeezed: bool,
     hooked: u32,
@@ -224,7 +81,7 @@ impl Machine {
             stop: None,
             ending: None,
             failures: (0, 0),
-            done_before: Vec::new(),
+            made_before: Vec::new(),
             squeezed: false,
             hooked: 0,
             turns: 0,
@@ -258,8 +115,10 @@ impl Machine {
             (State::Idle, _) | (_, Input::Prompt(..)) => {}
             (State::Answering, Input::Model(event)) => self.listen(event, &mut effects),
             (State::Answering, Input::Failed(error)) => self.fail(error, &mut effects),
-            (State::Answering | State::Working, Input::Began) => self.answer.ran = true,
-            (State::Answering | State::Working, Input::Result(result)) => self.settle(result, &mut effects),
+            (State::Answering | State::Working | State::Dropping, Input::Began(id)) => self.answer.begin(id),
+            (State::Answering | State::Working | State::Dropping, Input::Result(result)) => {
+                self.settle(result, &mut effects);
+            }
             (State::Working, Input::CallsOver { context, delivered }) => {
                 self.calls_over(context, delivered, &mut effects);
             }
@@ -313,7 +172,7 @@ impl Machine {
         self.answer = Answer::default();
         self.stop = None;
         effects
-            .push(Effect::Ask { streamed: self.failures.1 < BROKEN_STREAMS && self.done_before.is_empty() });
+            .push(Effect::Ask { streamed: self.failures.1 < BROKEN_STREAMS && self.made_before.is_empty() });
     }
 
     fn listen(&mut self, event: ModelEvent, effects: &mut Vec<Effect>) {
@@ -342,9 +201,9 @@ impl Machine {
             self.answer.submitted += 1;
             return effects.push(Effect::SubmitBroken { id, why });
         }
-        match self.done_before.iter().position(|done| done.is(&name, &input)) {
+        match self.made_before.iter().position(|made| made.is(&name, &input)) {
             Some(at) => {
-                let result = self.done_before.remove(at).result_for(&id);
+                let result = self.made_before.remove(at).result_for(&id);
                 self.settle(result, effects);
             }
             None => {
@@ -363,7 +222,7 @@ impl Machine {
     /// The answer is complete.
     fn answered(&mut self, reason: StopReason, effects: &mut Vec<Effect>) {
         self.account(&reason, effects);
-        self.done_before.clear();
+        self.made_before.clear();
         self.stop = Some(reason);
         if self.answer.has_calls() {
             self.state = State::Working;
@@ -502,15 +361,14 @@ impl Machine {
             Some(StopReason::Other(words)) => words,
             _ => "the answer broke off".to_owned(),
         };
-        let ran = self.answer.ran;
         let ending = self.ending.take();
-        if !ran && ending.is_none() {
+        if !self.answer.ran() && ending.is_none() {
             self.forget_answer(effects);
             return self.wait(ModelError::new(kind, words), effects);
         }
+        self.made_before.extend(self.answer.made());
         results.into_iter().for_each(|result| self.settle(result, effects));
         self.answer_for_missing(effects);
-        self.done_before.extend(self.answer.done());
         self.account(&StopReason::Other("broken".to_owned()), effects);
         self.keep_answer(Vec::new());
         match ending {
@@ -585,25 +443,7 @@ impl Machine {
 
     fn finish(&mut self, end: End, effects: &mut Vec<Effect>) {
         self.state = State::Idle;
-        self.done_before.clear();
+        self.made_before.clear();
         effects.push(Effect::Finish(end));
     }
-}
-
-/// About how many tokens a message takes: four bytes each, and what providers count for a picture.
-pub(crate) fn estimate(message: &Message) -> u64 {
-    message.content.iter().map(size_of_block).sum::<u64>() / 4
-}
-
-fn size_of_block(block: &Content) -> u64 {
-    const PICTURE: u64 = 1_600 * 4;
-    let length = match block {
-        Content::Text { text } => text.len(),
-        Content::Thinking { thinking, signature } => thinking.len() + signature.len(),
-        Content::ToolUse { name, input, .. } => name.len() + input.to_string().len(),
-        Content::ToolResult { content, .. } => return content.iter().map(size_of_block).sum::<u64>() + 40,
-        Content::Image { .. } | Content::Document { .. } => return PICTURE,
-        Content::Other(value) => value.to_string().len(),
-    };
-    length as u64
 }

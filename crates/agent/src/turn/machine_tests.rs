@@ -2,7 +2,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use serde_json::json;
 
-use super::machine::{Effect, End, Input, Limits, Machine};
+use super::{Effect, End, Input, Limits, Machine};
 use crate::{
     message::{Content, Message},
     model::{ModelError, ModelEvent, StopReason, Trouble, Usage},
@@ -85,7 +85,10 @@ fn a_stream_that_breaks_before_any_tool_ran_is_asked_for_again_and_leaves_nothin
 #[test]
 fn what_was_done_before_a_stream_broke_is_kept_and_never_done_twice() {
     let mut machine = machine();
-    follow(&mut machine, [prompt(), start("a"), call("1", 1), Input::Began, Input::Result(result("1"))]);
+    follow(
+        &mut machine,
+        [prompt(), start("a"), call("1", 1), Input::Began("1".to_owned()), Input::Result(result("1"))],
+    );
     let effects = follow(&mut machine, [call("2", 2), broken()]);
     assert!(matches!(effects[..], [Effect::Submit { .. }, Effect::DropCalls]), "{effects:?}");
     let dropped = vec![Content::ToolResult { tool_use_id: "2".to_owned(), content: vec![], is_error: true }];
@@ -101,6 +104,24 @@ fn what_was_done_before_a_stream_broke_is_kept_and_never_done_twice() {
     );
     follow(&mut machine, [Input::Result(result("4")), over()]);
     session::check(machine.history()).unwrap();
+}
+
+#[test]
+fn a_call_that_was_cut_off_is_not_repeated_without_a_look() {
+    let mut machine = machine();
+    let cut = [
+        prompt(),
+        start("a"),
+        call("1", 1),
+        Input::Began("1".to_owned()),
+        broken(),
+        Input::Dropped(Vec::new()),
+    ];
+    follow(&mut machine, cut.into_iter().chain([Input::Waited]));
+    let again = follow(&mut machine, [start("b"), call("2", 1), stop(StopReason::ToolUse), over()]);
+    assert_eq!(again, [Effect::CloseCalls, Effect::Ask { streamed: true }], "it is not run");
+    let third = follow(&mut machine, [start("c"), call("3", 1)]);
+    assert!(matches!(third[..], [Effect::Submit { .. }]), "once the model has been told, it may: {third:?}");
 }
 
 #[test]
@@ -210,7 +231,7 @@ fn no_order_of_events_breaks_the_conversation() {
                 5 => stop(StopReason::ToolUse),
                 6 => stop(StopReason::EndTurn),
                 7 => broken(),
-                8 => Input::Began,
+                8 => Input::Began(open.last().cloned().unwrap_or_default()),
                 9 => open.pop().map_or(Input::Waited, |id| Input::Result(result(&id))),
                 10 => over(),
                 11 => Input::Hooked((random(2) == 0).then(|| "more".to_owned())),

@@ -2,10 +2,14 @@
 
 mod answer;
 pub mod drive;
+mod estimate;
 pub mod machine;
 #[cfg(test)]
 mod machine_tests;
+mod step;
 mod tools;
 
 pub use drive::{Agent, AgentEvent, Alone, Config, Denial, Host, Outcome};
-pub use machine::{Effect, End, Input, Limits, Machine};
+pub(crate) use estimate::estimate;
+pub use machine::Machine;
+pub use step::{Effect, End, Input, Limits};

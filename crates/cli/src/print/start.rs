@@ -180,7 +180,7 @@ fn wanted(args: &Args) -> impl Fn(&ToolSpec) -> bool + Send + Sync + use<> {
     }
 }
 
-fn delivery(args: &Args) -> anyhow::Result<(Option<Delivery>, Vec<Arc<dyn DynTool>>)> {
+fn delivery(args: &Args) -> Result<(Option<Delivery>, Vec<Arc<dyn DynTool>>), UsageError> {
     let Some(given) = &args.work.json_schema else { return Ok((None, Vec::new())) };
     let schema = json_or_file(given, "--json-schema").map_err(UsageError)?;
     let delivery = Delivery::default();

@@ -281,6 +281,23 @@ impl Ledger {
         }
     }
 
+    /// The model no longer has what these turns have shown: files that it knows from nowhere later count as
+    /// unread. Of the others it has what their last turn has shown or written, and no more; which of the earlier
+    /// turns are gone is not known any more, and a line shown twice does no harm.
+    pub fn forget_turns(&self, turns: &HashSet<Arc<str>>) {
+        if turns.is_empty() {
+            return;
+        }
+        lock(&self.files).records.retain(|_, record| {
+            record.shown.clear();
+            if record.evidence.is_by_lines() {
+                record.whole = record.fresh.contains(&(1, u64::MAX));
+            }
+            // A difference says little to whoever has lost what it is a difference to.
+            record.evidence != Evidence::Attached && !turns.contains(&record.turn)
+        });
+    }
+
     /// The results of a turn never reached the model.
     pub(crate) fn evict_turn(&self, turn: &str) {
         lock(&self.files).records.retain(|_, record| *record.turn != *turn);
