@@ -4,6 +4,7 @@
 //! follows from them, and a driver does it: runs tools while the answer still streams, keeps every call paired
 //! with its result, writes the transcript before it acts.
 
+pub mod agents;
 pub mod compact;
 pub mod context;
 pub mod message;
