@@ -62,4 +62,4 @@ pub use registry::{
 };
 pub use settings::{Settings, SiblingCancel};
 pub use tool::{Block, Call, DynTool, ErrorCode, Facts, Tool, ToolError, ToolOutput, erase};
-pub use toolbox::{Toolbox, ToolboxBuilder};
+pub use toolbox::{Child, Toolbox, ToolboxBuilder};

@@ -19,18 +19,10 @@ const PATTERN_BYTES: usize = 256 * 1024;
 /// Events of the contract that nothing fires yet; settings may hold hooks for them already.
 const LATER: &[&str] = &[
     "Setup",
-    "UserPromptSubmit",
     "UserPromptExpansion",
-    "SubagentStart",
-    "SubagentStop",
-    "Stop",
-    "StopFailure",
     "TaskCreated",
     "TaskCompleted",
     "TeammateIdle",
-    "PreCompact",
-    "PostCompact",
-    "InstructionsLoaded",
     "FileChanged",
     "WorktreeCreate",
     "WorktreeRemove",

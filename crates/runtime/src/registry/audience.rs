@@ -24,7 +24,7 @@ pub struct SubAgent {
     pub explores: bool,
     /// May start further agents (its depth is below the limit).
     pub may_delegate: bool,
-    /// The tools its definition names; `None` means it did not say.
+    /// The tools its definition names, or `mcp__server` for all of a server; `None` means it did not say.
     pub granted: Option<BTreeSet<String>>,
 }
 
@@ -32,7 +32,12 @@ impl Viewer {
     /// Why this viewer does not get a tool; `None` when it does.
     pub(super) fn objection(&self, name: &str, external: bool, facts: &Facts) -> Option<&'static str> {
         let Viewer::Sub(agent) = self else { return None };
-        let named = agent.granted.as_ref().map(|granted| granted.contains(name));
+        let whole_server = |entry: &String| {
+            let server = entry.strip_suffix("__*").unwrap_or(entry);
+            external && name.strip_prefix(server).is_some_and(|tool| tool.starts_with("__"))
+        };
+        let named = |granted: &BTreeSet<String>| granted.contains(name) || granted.iter().any(whole_server);
+        let named = agent.granted.as_ref().map(named);
         if named == Some(false) {
             return Some("the agent's definition does not name it");
         }
