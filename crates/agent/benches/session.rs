@@ -48,7 +48,8 @@ fn client(url: &str, bodies: &[String]) {
         let client = reqwest::Client::new();
         for body in bodies {
             let body = fs::read(body).expect("the body");
-            let request = client.post(format!("{url}/v1/messages")).header("content-type", "application/json");
+            let request =
+                client.post(format!("{url}/v1/messages")).header("content-type", "application/json");
             let response = request.body(body).send().await.expect("an answer");
             response.bytes().await.expect("all of it");
         }
@@ -110,9 +111,8 @@ fn project() -> tempfile::TempDir {
 fn short(own: &Path, gripper: &Path, report: &mut Report) {
     let project = project();
     let folder = project.path().to_owned();
-    let watched = Watched::new(move |at| {
-        if at.is_multiple_of(2) { reads(&folder, at) } else { Answer::says("done") }
-    });
+    let watched =
+        Watched::new(move |at| if at.is_multiple_of(2) { reads(&folder, at) } else { Answer::says("done") });
     let (mut first, mut next) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
     let mut bodies: Vec<PathBuf> = Vec::new();
     for round in 0..=ROUNDS {

@@ -1,13 +1,17 @@
-//! What kinds of agents there are: those that come with Gripper, and those that people write down.
+//! Agents that agents start: what kinds there are, and who is at work ([`Crew`]).
 //!
 //! A kind is a prompt with a description, and what it may use. Files that describe kinds are Markdown with front
 //! matter, in folders called `agents` beside settings files; `--agents` gives them as JSON. A file that is wrong is
 //! reported and takes no other one down.
 
+mod background;
+mod crew;
 mod front_matter;
+mod judge;
 mod read;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 use std::collections::BTreeMap;
 
@@ -17,6 +21,9 @@ use gripper_runtime::{
 };
 use serde_json::Value;
 
+pub(crate) use background::Standing;
+pub(crate) use crew::Order;
+pub use crew::{Crew, Member, Models, Outfit};
 use read::Reader;
 
 /// One kind of agent.

@@ -4,13 +4,17 @@
 use std::{pin::Pin, sync::Arc, time::Instant};
 
 use futures::{StreamExt, stream::BoxStream};
-use gripper_runtime::{CallRequest, CallResult, Deferral, ErrorCode, Event, Toolbox, Turn, hooks::HookEvent};
+use gripper_runtime::{
+    CallRequest, CallResult, Deferral, ErrorCode, Event, Toolbox, Turn,
+    hooks::{After, HookEvent},
+};
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::Sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     machine::{Effect, End, Input, Limits, Machine},
+    till::Till,
     tools::Advertised,
 };
 use crate::{
@@ -47,6 +51,9 @@ pub enum AgentEvent {
 
 /// What the agent is told by whoever it works for.
 pub trait Host: Send + Sync {
+    /// Takes in what changed meanwhile, such as settings.
+    fn refresh(&self) {}
+
     /// Before every request: takes in what changed meanwhile, such as settings, and gives what the model should
     /// know besides a prompt (`prompted`) or the results of its calls.
     fn look_around(&self, _prompted: bool) -> Option<String> {
@@ -76,6 +83,8 @@ pub struct Config {
     pub limits: Limits,
     /// What must be delivered, if anything in particular.
     pub delivery: Option<Delivery>,
+    /// Where agents that it starts put down what they cost.
+    pub till: Till,
 }
 
 /// How a piece of work went.
@@ -119,8 +128,6 @@ pub struct Agent {
     host: Arc<dyn Host>,
     events: mpsc::Sender<AgentEvent>,
     advertised: Advertised,
-    /// The event of hooks that hear of the end of work.
-    stop_event: HookEvent,
 }
 
 /// What is under way in a piece of work.
@@ -157,7 +164,6 @@ impl Agent {
             host: Arc::new(Alone),
             events,
             advertised: Advertised::default(),
-            stop_event: HookEvent::STOP,
         }
     }
 
@@ -172,13 +178,6 @@ impl Agent {
     #[must_use]
     pub fn for_host(mut self, host: Arc<dyn Host>) -> Self {
         self.host = host;
-        self
-    }
-
-    /// It was started by another agent.
-    #[must_use]
-    pub fn below_another(mut self) -> Self {
-        self.stop_event = HookEvent::SUBAGENT_STOP;
         self
     }
 
@@ -222,6 +221,7 @@ impl Agent {
             };
             self.step(input, &mut work).await;
         }
+        self.machine.step(Input::Spent(self.config.till.settle(self.machine.cost)));
         let end = work.end.unwrap_or(End::Interrupted);
         if let End::Failed(error) = &end {
             let told = json!({ "error": error.message });
@@ -246,8 +246,13 @@ impl Agent {
 
     /// What hooks say to a prompt, and what the model should know with it.
     async fn admit(&mut self, mut prompt: Message) -> Result<Message, End> {
-        let told = json!({ "prompt": prompt.text() });
-        let said = self.toolbox.consult(HookEvent::USER_PROMPT_SUBMIT, "", told).await;
+        // What one agent says to another is no prompt of a person.
+        let said = if self.toolbox.agent().depth == 0 {
+            let told = json!({ "prompt": prompt.text() });
+            self.toolbox.consult(HookEvent::USER_PROMPT_SUBMIT, "", told).await
+        } else {
+            After::default()
+        };
         if let Some(reason) = self.toolbox.halted() {
             return Err(End::Halted(reason));
         }
@@ -410,6 +415,7 @@ impl Agent {
 
     async fn calls_over(&mut self, work: &mut Work) -> Input {
         work.turn = None;
+        self.machine.step(Input::Spent(self.config.till.settle(self.machine.cost)));
         if let Some(reason) = self.toolbox.halted() {
             self.machine.step(Input::Stop(End::Halted(reason)));
         }
@@ -431,7 +437,11 @@ impl Agent {
             }
         }
         let told = json!({ "stop_hook_active": work.hooked, "last_assistant_message": self.last_words() });
-        let said = self.toolbox.consult(self.stop_event, "", told).await;
+        let (event, kind) = match self.toolbox.agent() {
+            main if main.depth == 0 => (HookEvent::STOP, ""),
+            other => (HookEvent::SUBAGENT_STOP, &*other.kind),
+        };
+        let said = self.toolbox.consult(event, kind, told).await;
         if let Some(reason) = self.toolbox.halted() {
             return Input::Stop(End::Halted(reason));
         }

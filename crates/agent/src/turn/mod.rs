@@ -5,7 +5,9 @@ pub mod drive;
 pub mod machine;
 #[cfg(test)]
 mod machine_tests;
+mod till;
 mod tools;
 
 pub use drive::{Agent, AgentEvent, Alone, Config, Denial, Host, Outcome};
 pub use machine::{Effect, End, Input, Limits, Machine};
+pub use till::Till;

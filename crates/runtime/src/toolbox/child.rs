@@ -14,6 +14,7 @@ use super::{SessionState, Toolbox, Tools};
 use crate::{
     approve::{Approver, Grant},
     guard::Guard,
+    hooks::HookSet,
     registry::{Registry, SubAgent, Viewer},
     sync::{Mutex, lock},
     tool::{Agent, DynTool},
@@ -35,6 +36,8 @@ pub struct Child {
     pub more: Vec<Arc<dyn DynTool>>,
     /// Who answers its questions.
     pub approver: Arc<dyn Approver>,
+    /// Whether hooks run around its calls. Those of a hook's own agent would start the next one.
+    pub hooked: bool,
 }
 
 /// Whom a toolbox shares its session with.
@@ -77,18 +80,19 @@ impl Toolbox {
     /// A toolbox for an agent that this one's agent starts. Files are known to it anew, while changes to them and
     /// results go where those of the session go.
     pub fn child(self: &Arc<Self>, child: Child) -> Arc<Toolbox> {
-        let Child { id, kind, mut viewer, mode, denied, more, approver } = child;
+        let Child { id, kind, mut viewer, mode, denied, more, approver, hooked } = child;
         let mut registry = self.tools.registry.clone();
         // Names are those of a registry, so one that is refused here has been refused before.
         more.into_iter().for_each(|tool| drop(registry.replace(tool)));
         viewer.granted = viewer.granted.map(|names| canonical(names, &registry));
+        let viewer = viewer.below(&self.tools.viewer);
         let narrowing = Narrowing { mode, denied };
         let policy = narrowing.of(&self.policy());
         let new = Arc::new(Toolbox {
             session: self.session.clone(),
             agent: Agent { id, kind, depth: self.agent.depth.saturating_add(1) },
             settings: self.settings.clone(),
-            hooks: self.hooks.clone(),
+            hooks: if hooked { self.hooks.clone() } else { Arc::new(HookSet::new()) },
             approver,
             saver: self.saver.clone(),
             results: self.results.clone(),
