@@ -43,6 +43,7 @@ fn agent(wire: Wire, url: &str, tools: Vec<Arc<dyn DynTool>>) -> Run {
         deferral: Deferral::Never,
         limits: Limits { turns: Some(20), retries: 3, ..Limits::default() },
         delivery: None,
+        till: Default::default(),
     };
     let (sender, events) = mpsc::channel(256);
     let toolbox = toolbox_of(tools).build();

@@ -6,7 +6,7 @@ use gripper_agent::{
     message::{Content, Message},
     model::scripted::Scripted,
     session::{self as sessions, Entry, Log, Origin},
-    turn::{Agent, AgentEvent, Config, End, Limits},
+    turn::{Agent, AgentEvent, Config, End, Limits, Till},
 };
 use gripper_runtime::{Deferral, environment::Environment};
 use serde_json::json;
@@ -91,6 +91,7 @@ pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<
         deferral: Deferral::Never,
         limits: Limits::default(),
         delivery: None,
+        till: Till::default(),
     };
     let script = Scripted::of(recording.answers.into_iter().map(|(_, blocks)| blocks));
     let mut agent = Agent::new(session.toolbox.clone(), Arc::new(script), config, Vec::new(), sender);

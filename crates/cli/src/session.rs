@@ -21,7 +21,7 @@ use gripper_runtime::{
         Files,
         history::{self, History, HistoryLimits},
     },
-    hooks::{CallTool, HookRunner, LiveHooks, Surroundings},
+    hooks::{CallTool, HookRunner, Judge, LiveHooks, Surroundings},
     permissions::{Rule, RuleList, Scope},
     results::{ResultsStore, StoreLimits},
     settings::{self, Kind, Node, Sources},
@@ -38,6 +38,7 @@ pub(crate) struct Session {
     failures: Arc<HookFailures>,
     basis: Basis,
     hooks: Arc<LiveHooks>,
+    judge: Option<Arc<dyn Judge>>,
     todos: TodoList,
     pub(crate) tasks: Tasks,
     pub(crate) servers: Arc<Servers>,
@@ -62,6 +63,7 @@ impl Session {
             let (entries, diagnostics) = self.basis.hooks();
             diagnostics.iter().for_each(|found| show::warn(&found.to_string()));
             let around = surroundings(self.basis.environment(), Some(self.servers.clone()));
+            let around = Surroundings { judge: self.judge.clone(), ..around };
             self.hooks.replace(HookRunner::new(entries, around));
             self.servers.replace(self.basis.servers());
             self.servers.start();
@@ -123,7 +125,7 @@ impl SaveRule for Saver {
 pub(crate) fn surroundings(environment: &Environment, tools: Option<Arc<dyn CallTool>>) -> Surroundings {
     let log = environment.config_dir.as_ref().map(|config| config.join("audit/audit.jsonl"));
     let transcript = log.map(|log| log.to_string_lossy().into_owned()).unwrap_or_default();
-    Surroundings { env: inherited(), transcript, tools }
+    Surroundings { env: inherited(), transcript, tools, judge: None }
 }
 
 /// All built-in tools, to be looked at.
@@ -195,11 +197,13 @@ pub(crate) struct Opening<'a> {
     pub(crate) source: &'static str,
     /// Further tools.
     pub(crate) more: Vec<Arc<dyn DynTool>>,
+    /// Who asks models for hooks.
+    pub(crate) judge: Option<Arc<dyn Judge>>,
 }
 
 impl Default for Opening<'_> {
     fn default() -> Self {
-        Self { wanted: &|_| true, id: None, source: "startup", more: Vec::new() }
+        Self { wanted: &|_| true, id: None, source: "startup", more: Vec::new(), judge: None }
     }
 }
 
@@ -240,8 +244,9 @@ pub(crate) async fn open_with(
     }
     let (entries, diagnostics) = basis.hooks();
     diagnostics.iter().for_each(|found| show::warn(&found.to_string()));
-    let hooks =
-        Arc::new(LiveHooks::new(HookRunner::new(entries, surroundings(environment, Some(servers.clone())))));
+    let judge = opening.judge;
+    let around = Surroundings { judge: judge.clone(), ..surroundings(environment, Some(servers.clone())) };
+    let hooks = Arc::new(LiveHooks::new(HookRunner::new(entries, around)));
     builder = builder.hooks(hooks.clone());
     let failures = Arc::<HookFailures>::default();
     builder = builder.observer(failures.clone());
@@ -270,7 +275,7 @@ pub(crate) async fn open_with(
     servers.attach(&toolbox);
     toolbox.begin(opening.source).await.iter().for_each(show::hook);
     let Services { todos, tasks, .. } = services;
-    Ok(Session { toolbox, recorder, failures, basis, hooks, todos, tasks, servers })
+    Ok(Session { toolbox, recorder, failures, basis, hooks, judge, todos, tasks, servers })
 }
 
 /// The configured servers, none of them connected yet.

@@ -59,7 +59,7 @@ fn a_listing_says_what_is_wrong_and_where() {
         "PreToolUse Read true command line, [root]/project/hooks.json:1\n",
         "there is no program [root]/project/gone.sh",
         "./a.txt is not executable",
-        "hooks of type prompt are not available yet",
+        "a hook of type prompt needs a",
     ] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
     }

@@ -123,6 +123,13 @@ impl Access {
         self.path(path, Use::Write)
     }
 
+    /// Adds what rules call the call by: the type of an agent.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        self.subjects.push(Subject::Name(name.to_owned()));
+        self
+    }
+
     /// Adds any resource.
     #[must_use]
     pub fn uses(mut self, resource: Resource, how: Use) -> Self {

@@ -58,8 +58,8 @@ pub use place::{Located, Place};
 pub use recorder::Recorder;
 pub use registry::{
     Absence, Announcement, BadDeferral, Deferral, Pool, Registry, RegistryError, SubAgent, Viewer,
-    assemble_pool,
+    assemble_pool, in_both,
 };
 pub use settings::{Settings, SiblingCancel};
 pub use tool::{Block, Call, DynTool, ErrorCode, Facts, Tool, ToolError, ToolOutput, erase};
-pub use toolbox::{Toolbox, ToolboxBuilder};
+pub use toolbox::{Child, Toolbox, ToolboxBuilder};

@@ -1,5 +1,7 @@
 //! One session's tools, policy and state: what an agent author holds.
 
+mod child;
+
 use std::{
     collections::{BTreeSet, VecDeque},
     panic::{AssertUnwindSafe, catch_unwind},
@@ -28,6 +30,9 @@ use crate::{
     tool::{Agent, DynTool, SessionEffect},
 };
 
+pub use child::Child;
+use child::Family;
+
 /// Everything that the calls of a session share.
 pub struct Toolbox {
     pub(crate) session: Arc<str>,
@@ -36,16 +41,31 @@ pub struct Toolbox {
     pub(crate) hooks: Arc<dyn Hooks>,
     pub(crate) approver: Arc<dyn Approver>,
     pub(crate) saver: Option<Arc<dyn SaveRule>>,
-    pub(crate) results: ResultsStore,
+    pub(crate) results: Arc<ResultsStore>,
     pub(crate) files: Arc<Files>,
     pub(crate) guard: Mutex<Guard>,
     observers: Vec<Arc<dyn Observer>>,
+    tools: Tools,
+    policy: watch::Sender<Arc<Policy>>,
+    grants: Arc<Mutex<Grants>>,
+    state: Mutex<SessionState>,
+    family: Family,
+}
+
+/// The tools there are, and those that the agent gets of them.
+struct Tools {
     registry: Registry,
     viewer: Viewer,
+    /// Those of servers, and the servers whose tools are still to come.
+    foreign: Mutex<(Vec<Arc<dyn DynTool>>, Vec<String>)>,
     pool: Mutex<Arc<Pool>>,
-    policy: watch::Sender<Arc<Policy>>,
-    grants: Mutex<Grants>,
-    state: Mutex<SessionState>,
+}
+
+impl Tools {
+    fn new(registry: Registry, viewer: Viewer, policy: &Policy) -> Self {
+        let pool = Mutex::new(Arc::new(assemble_pool(&registry, policy, &viewer, Vec::new())));
+        Self { registry, viewer, foreign: Mutex::default(), pool }
+    }
 }
 
 /// What calls have changed about the session so far.
@@ -56,6 +76,13 @@ struct SessionState {
     commands: VecDeque<String>,
     /// A hook wants the session to end, and why.
     halt: Option<String>,
+}
+
+impl SessionState {
+    fn at(place: Arc<Place>) -> Self {
+        let (loaded, messages, commands) = Default::default();
+        Self { place, loaded, messages, commands, halt: None }
+    }
 }
 
 /// Longest text of a hook that goes to the model as it is.
@@ -115,7 +142,7 @@ impl Toolbox {
 
     /// The tools as advertised now.
     pub fn pool(&self) -> Arc<Pool> {
-        lock(&self.pool).clone()
+        lock(&self.tools.pool).clone()
     }
 
     /// Puts the tools of servers as they are now beside the built-in ones, as a new snapshot; turns that have
@@ -125,10 +152,13 @@ impl Toolbox {
         tools: impl IntoIterator<Item = Arc<dyn DynTool>>,
         connecting: Vec<String>,
     ) -> Vec<RegistryError> {
-        let mut registry = self.registry.clone();
-        let refused = tools.into_iter().filter_map(|tool| registry.register(tool).err()).collect();
-        let pool = assemble_pool(&registry, &self.policy(), &self.viewer, connecting);
-        *lock(&self.pool) = Arc::new(pool);
+        let tools: Vec<Arc<dyn DynTool>> = tools.into_iter().collect();
+        let mut registry = self.tools.registry.clone();
+        let refused = tools.iter().filter_map(|tool| registry.register(tool.clone()).err()).collect();
+        let pool = assemble_pool(&registry, &self.policy(), &self.tools.viewer, connecting.clone());
+        *lock(&self.tools.pool) = Arc::new(pool);
+        *lock(&self.tools.foreign) = (tools.clone(), connecting.clone());
+        self.each_below(|child| drop(child.set_foreign_tools(tools.clone(), connecting.clone())));
         refused
     }
 
@@ -145,12 +175,14 @@ impl Toolbox {
     /// Puts another policy in force. Open questions are judged again by it.
     pub fn set_policy(&self, policy: Policy) {
         self.policy.send_replace(Arc::new(policy));
+        self.hand_down();
         self.notify(HookEvent::CONFIG_CHANGE, "policy", json!({ "source": "policy" }));
     }
 
     /// Replaces the policy by one made from it, with nothing in between: a grant given meanwhile is not lost.
     pub fn update_policy(&self, change: impl FnOnce(&Policy) -> Policy) {
         self.policy.send_modify(|policy| *policy = Arc::new(change(policy)));
+        self.hand_down();
     }
 
     /// Tells hooks that settings changed.
@@ -164,6 +196,7 @@ impl Toolbox {
 
     /// Adds an allow rule for the rest of the session, or for as long as it holds.
     pub(crate) fn grant(&self, grant: Grant) {
+        let Some(grant) = self.grant_above(grant) else { return };
         self.policy.send_modify(|policy| {
             if grant.is_limited() {
                 lock(&self.grants).add(grant);
@@ -174,6 +207,7 @@ impl Toolbox {
                 }
             }
         });
+        self.hand_down();
     }
 
     /// Judges a call under `policy` and the limited grants that hold for it now. Two calls at once
@@ -210,6 +244,11 @@ impl Toolbox {
         (!files.is_empty()).then_some(Event::ChangedFiles { files })
     }
 
+    /// Puts a message into the conversation.
+    pub fn add_message(&self, message: String) {
+        lock(&self.state).messages.push_back(message);
+    }
+
     /// Messages that calls want in the conversation; each is given out once.
     pub fn take_messages(&self) -> Vec<String> {
         lock(&self.state).messages.drain(..).collect()
@@ -222,11 +261,13 @@ impl Toolbox {
 
     /// Why a hook wants the session to end, if one does. No more calls are run then.
     pub fn halted(&self) -> Option<String> {
-        lock(&self.state).halt.clone()
+        self.above().map_or_else(|| lock(&self.state).halt.clone(), |above| above.halted())
     }
 
     pub(crate) fn halt(&self, reason: Option<String>) {
-        if reason.is_some() {
+        if let Some(above) = self.above() {
+            above.halt(reason);
+        } else if reason.is_some() {
             lock(&self.state).halt = reason;
         }
     }
@@ -326,7 +367,11 @@ impl Toolbox {
     pub(crate) fn apply(&self, effect: SessionEffect, turn: &Arc<str>) {
         match effect {
             SessionEffect::GrantPermission(rule) => self.grant(Grant::of(rule)),
-            SessionEffect::SetMode(mode) => self.update_policy(|policy| policy.with_mode(mode)),
+            // The mode of an agent below another follows from the one above.
+            SessionEffect::SetMode(mode) if self.above().is_none() => {
+                self.update_policy(|policy| policy.with_mode(mode));
+            }
+            SessionEffect::SetMode(_) => {}
             SessionEffect::SetCwd(cwd) => {
                 let told = json!({ "old_cwd": self.place().cwd, "new_cwd": cwd });
                 lock(&self.state).place = Arc::new(Place { cwd });
@@ -413,9 +458,7 @@ impl ToolboxBuilder {
     pub fn build(self) -> Arc<Toolbox> {
         let cwd = self.policy.directories.first().cloned().unwrap_or_else(|| PathBuf::from("/"));
         Arc::new(Toolbox {
-            pool: Mutex::new(Arc::new(assemble_pool(&self.registry, &self.policy, &self.viewer, Vec::new()))),
-            registry: self.registry,
-            viewer: self.viewer,
+            tools: Tools::new(self.registry, self.viewer, &self.policy),
             session: self.session,
             agent: self.agent,
             guard: Mutex::new(Guard::new(self.settings.guard)),
@@ -423,18 +466,13 @@ impl ToolboxBuilder {
             hooks: self.hooks,
             approver: self.approver,
             saver: self.saver,
-            results: self.results.unwrap_or_else(nowhere),
+            results: Arc::new(self.results.unwrap_or_else(nowhere)),
             files: Arc::new(self.files),
             observers: self.observers,
             policy: watch::Sender::new(Arc::new(self.policy)),
-            grants: Mutex::new(Grants::default()),
-            state: Mutex::new(SessionState {
-                place: Arc::new(Place { cwd }),
-                loaded: BTreeSet::new(),
-                messages: VecDeque::new(),
-                commands: VecDeque::new(),
-                halt: None,
-            }),
+            grants: Arc::default(),
+            state: Mutex::new(SessionState::at(Arc::new(Place { cwd }))),
+            family: Family::default(),
         })
     }
 }

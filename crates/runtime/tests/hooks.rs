@@ -60,7 +60,7 @@ fn decide(word: &str) -> String {
 
 fn runner(entries: Vec<Entry>) -> HookRunner {
     let env = vec![("PATH".into(), std::env::var_os("PATH").unwrap()), ("TOKEN".into(), "t0p".into())];
-    HookRunner::new(entries, Surroundings { env, transcript: "/log".into(), tools: None })
+    HookRunner::new(entries, Surroundings { env, transcript: "/log".into(), tools: None, judge: None })
 }
 
 fn toolbox(workspace: &Workspace, hooks: HookRunner) -> Arc<Toolbox> {

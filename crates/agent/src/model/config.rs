@@ -20,6 +20,7 @@ const WINDOWS: [(Wire, u64); 3] =
     [(Wire::Anthropic, 200_000), (Wire::OpenAiChat, 128_000), (Wire::OpenAiResponses, 128_000)];
 
 /// A model that is ready to be asked.
+#[derive(Clone)]
 pub struct Chosen {
     /// Whom to ask.
     pub model: Arc<dyn Model>,

@@ -1,14 +1,12 @@
 //! A model that plays a script: one answer a line. For demonstrations, tests and replays; needs no key and no network.
 //!
-//! A line is `{"content": [blocks], "usage"?, "stop_reason"?, "delay_ms"?}` with blocks as in the Messages API (ids of
-//! calls may be left out), or `{"error": words}` for an answer that fails.
+//! A line is `{"content": [blocks], "usage"?, "stop_reason"?, "delay_ms"?, "for"?}` with blocks as in the Messages API
+//! (ids of calls may be left out), or `{"error": words}` for an answer that fails. Where several agents ask, those
+//! whose system prompt or first message has the text of `for` in it get the lines with it, and the others those without.
 
 use std::{
     collections::VecDeque,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -22,7 +20,7 @@ use crate::message::Content;
 /// Plays a script.
 pub struct Scripted {
     lines: Arc<[Line]>,
-    next: AtomicUsize,
+    played: Mutex<Vec<bool>>,
 }
 
 /// One answer.
@@ -34,6 +32,7 @@ struct Line {
     stop_reason: Option<StopReason>,
     /// Before each block.
     delay_ms: u64,
+    r#for: Option<String>,
     error: Option<String>,
 }
 
@@ -44,7 +43,7 @@ impl Scripted {
         let read = lines.map(|(at, line)| {
             serde_json::from_str(line).map_err(|error| format!("line {} of the script: {error}", at + 1))
         });
-        Ok(Self { lines: read.collect::<Result<_, _>>()?, next: AtomicUsize::new(0) })
+        Ok(Self::new(read.collect::<Result<_, _>>()?))
     }
 
     /// From answers that were given before.
@@ -53,17 +52,36 @@ impl Scripted {
             content: content.iter().filter_map(|block| serde_json::to_value(block).ok()).collect(),
             ..Line::default()
         };
-        Self { lines: answers.into_iter().map(line).collect(), next: AtomicUsize::new(0) }
+        Self::new(answers.into_iter().map(line).collect())
+    }
+
+    fn new(lines: Arc<[Line]>) -> Self {
+        let played = Mutex::new(vec![false; lines.len()]);
+        Self { lines, played }
+    }
+
+    /// The next line for whoever asks.
+    fn next(&self, request: &Request) -> Option<usize> {
+        let first = request.messages.first().map(|message| message.text()).unwrap_or_default();
+        let meant =
+            |text: &str| first.contains(text) || request.system.iter().any(|part| part.contains(text));
+        let known = |line: &&Line| line.r#for.as_deref().is_some_and(meant);
+        let own = self.lines.iter().any(|line| known(&line));
+        let mut played = self.played.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = |line: &Line| if own { known(&line) } else { line.r#for.is_none() };
+        let at = self.lines.iter().zip(&*played).position(|(line, played)| !played && fits(line))?;
+        played[at] = true;
+        Some(at)
     }
 }
 
 impl Model for Scripted {
-    fn stream(&self, _request: Request) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let Some(line) = self.lines.get(number).cloned() else {
-            let words = format!("the script has no answer number {}: add a line to it", number + 1);
+    fn stream(&self, request: Request) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
+        let Some(number) = self.next(&request) else {
+            let words = format!("the script has no answer number {}: add a line to it", self.lines.len() + 1);
             return stream::iter([Err(ModelError::new(Trouble::Refused, words))]).boxed();
         };
+        let line = self.lines[number].clone();
         let delay = Duration::from_millis(line.delay_ms);
         let events: VecDeque<_> = line.events(number).into();
         let played = stream::unfold(events, move |mut events| async move {

@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use gripper_runtime::{
     Access, Block, Call, DynTool, Facts, Place, ToolError, ToolOutput,
     schema::InputSchema,
-    tool::{Background, Hints, ToolSpec, ValidInput},
+    tool::{Audience, Background, Hints, ToolSpec, ValidInput},
 };
 use serde_json::Value;
 
@@ -90,6 +90,7 @@ impl StructuredOutput {
         let input = InputSchema::external(schema).map_err(|refused| refused.to_string())?;
         let facts = Facts {
             title: "Structured output",
+            audience: Audience::MainAgent,
             background: Background::Always,
             hints: Hints::READS,
             ..Facts::DEFAULT
@@ -107,6 +108,12 @@ impl StructuredOutput {
             server: None,
         };
         Ok(Self { spec, delivery })
+    }
+
+    /// The tool of an agent that another one started.
+    pub(crate) fn for_any_agent(mut self) -> Self {
+        self.spec.facts.audience = Audience::Everyone;
+        self
     }
 }
 

@@ -8,14 +8,18 @@ use std::{
 };
 
 use futures::{StreamExt, stream::BoxStream};
-use gripper_runtime::{CallRequest, CallResult, Deferral, ErrorCode, Event, Toolbox, Turn, hooks::HookEvent};
+use gripper_runtime::{
+    CallRequest, CallResult, ErrorCode, Event, Toolbox, Turn,
+    hooks::{After, HookEvent},
+};
 use serde_json::{Value, json};
 use tokio::{sync::mpsc, time::Sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     machine::Machine,
-    step::{Effect, End, Input, Limits},
+    step::{Effect, End, Input},
+    terms::{AgentEvent, Alone, Config, Denial, Host, Outcome},
     tools::Advertised,
 };
 use crate::{
@@ -32,95 +36,6 @@ const OVERLOADS: u32 = 3;
 /// How long the calls of an answer that broke off may take to finish before they are dropped.
 const DROP_GRACE: Duration = Duration::from_secs(2);
 
-/// Something worth showing.
-#[derive(Debug, Clone)]
-pub enum AgentEvent {
-    /// The model sent something.
-    Model(ModelEvent),
-    /// Something happened to a call.
-    Call(Event),
-    /// This is part of the session now.
-    Recorded(Entry),
-    /// The model is asked again after a wait.
-    Retrying {
-        /// How long the wait is.
-        delay: Duration,
-        /// The try that failed, counted from 1.
-        attempt: u32,
-        /// Of so many.
-        of: u32,
-        /// What went wrong.
-        error: ModelError,
-    },
-    /// Something the person should know.
-    Warning(String),
-}
-
-/// What the agent is told by whoever it works for.
-pub trait Host: Send + Sync {
-    /// Before every request: takes in what changed meanwhile, such as settings, and gives what the model should
-    /// know besides a prompt (`prompted`) or the results of its calls.
-    fn look_around(&self, _prompted: bool) -> Option<String> {
-        None
-    }
-}
-
-/// Somebody who has nothing to add.
-pub struct Alone;
-
-impl Host for Alone {}
-
-/// How the model is asked.
-#[derive(Debug, Clone)]
-pub struct Config {
-    /// The model's name.
-    pub model: String,
-    /// The model that takes over when that one has too much to do.
-    pub fallback: Option<String>,
-    /// The system prompt in parts, the most lasting first.
-    pub system: Vec<Arc<str>>,
-    /// Longest answer.
-    pub max_tokens: u32,
-    /// Tokens for thinking.
-    pub thinking: Option<u32>,
-    /// When tools are announced by name only.
-    pub deferral: Deferral,
-    /// Where the work must end.
-    pub limits: Limits,
-    /// What must be delivered, if anything in particular.
-    pub delivery: Option<Delivery>,
-}
-
-/// How a piece of work went.
-#[derive(Debug, Clone)]
-pub struct Outcome {
-    /// How it ended.
-    pub end: End,
-    /// The last thing the model said.
-    pub text: String,
-    /// Answers given.
-    pub turns: u32,
-    /// Tokens of this piece of work.
-    pub usage: Usage,
-    /// Dollars, as far as prices are known.
-    pub cost: f64,
-    /// How long it took, and how much of that was waiting for the model.
-    pub took: (Duration, Duration),
-    /// Calls that were not permitted.
-    pub denials: Vec<Denial>,
-}
-
-/// A call that was not permitted.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
-pub struct Denial {
-    /// The tool.
-    pub tool_name: String,
-    /// The call.
-    pub tool_use_id: String,
-    /// Its input.
-    pub tool_input: Value,
-}
-
 /// An agent: a conversation with a model that has tools.
 pub struct Agent {
     /// The tools.
@@ -133,8 +48,6 @@ pub struct Agent {
     events: mpsc::Sender<AgentEvent>,
     advertised: Advertised,
     ran: compact::Ran,
-    /// The event of hooks that hear of the end of work.
-    stop_event: HookEvent,
 }
 
 /// What is under way in a piece of work.
@@ -175,7 +88,6 @@ impl Agent {
             events,
             advertised: Advertised::default(),
             ran: compact::Ran::default(),
-            stop_event: HookEvent::STOP,
         }
     }
 
@@ -190,13 +102,6 @@ impl Agent {
     #[must_use]
     pub fn for_host(mut self, host: Arc<dyn Host>) -> Self {
         self.host = host;
-        self
-    }
-
-    /// It was started by another agent.
-    #[must_use]
-    pub fn below_another(mut self) -> Self {
-        self.stop_event = HookEvent::SUBAGENT_STOP;
         self
     }
 
@@ -237,6 +142,7 @@ impl Agent {
             };
             self.step(input, &mut work).await;
         }
+        self.machine.step(Input::Spent(self.config.till.settle(self.machine.cost)));
         let end = work.end.unwrap_or(End::Interrupted);
         self.record(Entry::Ended { reason: end.to_string() }).await;
         if let End::Failed(error) = &end {
@@ -262,8 +168,13 @@ impl Agent {
 
     /// What hooks say to a prompt, and what the model should know with it.
     async fn admit(&mut self, mut prompt: Message) -> Result<Message, End> {
-        let told = json!({ "prompt": prompt.text() });
-        let said = self.toolbox.consult(HookEvent::USER_PROMPT_SUBMIT, "", told).await;
+        // What one agent says to another is no prompt of a person.
+        let said = if self.toolbox.agent().depth == 0 {
+            let told = json!({ "prompt": prompt.text() });
+            self.toolbox.consult(HookEvent::USER_PROMPT_SUBMIT, "", told).await
+        } else {
+            After::default()
+        };
         if let Some(reason) = self.toolbox.halted() {
             return Err(End::Halted(reason));
         }
@@ -449,6 +360,7 @@ impl Agent {
 
     async fn calls_over(&mut self, work: &mut Work) -> Input {
         work.turn = None;
+        self.machine.step(Input::Spent(self.config.till.settle(self.machine.cost)));
         if let Some(reason) = self.toolbox.halted() {
             self.machine.step(Input::Stop(End::Halted(reason)));
         }
@@ -470,7 +382,11 @@ impl Agent {
             }
         }
         let told = json!({ "stop_hook_active": work.hooked, "last_assistant_message": self.last_words() });
-        let said = self.toolbox.consult(self.stop_event, "", told).await;
+        let (event, kind) = match self.toolbox.agent() {
+            main if main.depth == 0 => (HookEvent::STOP, ""),
+            other => (HookEvent::SUBAGENT_STOP, &*other.kind),
+        };
+        let said = self.toolbox.consult(event, kind, told).await;
         if let Some(reason) = self.toolbox.halted() {
             return Input::Stop(End::Halted(reason));
         }

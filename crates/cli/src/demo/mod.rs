@@ -15,7 +15,7 @@ use gripper_agent::{
     message::Message,
     model::scripted::Scripted,
     session::{Header, Transcript},
-    turn::{Agent, AgentEvent, Config, Limits},
+    turn::{Agent, AgentEvent, Config, Limits, Till},
 };
 use gripper_runtime::{
     Deferral, Event,
@@ -113,6 +113,7 @@ fn config() -> Config {
         deferral: Deferral::default(),
         limits: Limits::default(),
         delivery: None,
+        till: Till::default(),
     }
 }
 

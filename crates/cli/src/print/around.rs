@@ -38,6 +38,10 @@ impl Around {
 }
 
 impl Host for Around {
+    fn refresh(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).session.refresh();
+    }
+
     fn look_around(&self, prompted: bool) -> Option<String> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.session.refresh();

@@ -80,6 +80,7 @@ async fn work(args: Args, environment: Environment) -> anyhow::Result<Exit> {
     let mut agent = started.agent;
     let exit = conversation.hold(&mut agent).await;
     drop(agent);
+    started.crew.close().await;
     // The host was lent to the agent, which is gone.
     if let Some(around) = Arc::into_inner(started.around) {
         around.into_session().finish().await;

@@ -6,6 +6,7 @@ use std::{
 };
 
 use gripper_agent::{
+    agents::{Crew, Kinds, Member, Models, Outfit},
     context::{self, Facts},
     message::Message,
     model::{
@@ -14,7 +15,7 @@ use gripper_agent::{
     },
     session::{self as sessions, Header, Transcript},
     structured_output::{Delivery, StructuredOutput},
-    turn::{Agent, AgentEvent, Config, Limits},
+    turn::{Agent, AgentEvent, Config, Host, Limits, Till},
 };
 use gripper_mcp::client::Phase;
 use gripper_runtime::{
@@ -22,6 +23,8 @@ use gripper_runtime::{
     approve::{Approver, Checks, Coordinator},
     environment::{Environment, variable},
     hooks::HookEvent,
+    permissions::{Diagnostic, Scope, Weight},
+    settings::Node,
     tool::ToolSpec,
 };
 use serde_json::{Value, json};
@@ -52,6 +55,7 @@ const MAX_TOKENS: u32 = 16_384;
 pub(super) struct Started {
     pub(super) agent: Agent,
     pub(super) around: Arc<Around>,
+    pub(super) crew: Crew,
     pub(super) events: mpsc::Receiver<AgentEvent>,
     pub(super) remote: Option<Arc<Remote>>,
     pub(super) questions: mpsc::UnboundedReceiver<Value>,
@@ -73,7 +77,7 @@ pub(super) async fn open(args: &Args, environment: &Environment) -> anyhow::Resu
     let basis = Basis::read(&flags, environment)?;
     let chosen = model(args, &basis)?;
     let past = past(args, environment, &chosen.name)?;
-    let (delivery, more) = delivery(args)?;
+    let (delivery, mut more) = delivery(args)?;
     let (remote, questions) = Remote::new();
     let by_wire = args.form.permission_prompt_tool.as_deref() == Some("stdio");
     let terminal = match args.form.output_format {
@@ -81,11 +85,14 @@ pub(super) async fn open(args: &Args, environment: &Environment) -> anyhow::Resu
         _ => None,
     };
     let wanted = wanted(args);
+    let crew = crew(args, environment, &basis, &past.id)?;
+    more.extend(crew.tools().into_iter().filter(|tool| wanted(tool.spec())));
     let opening = Opening {
         wanted: &wanted,
         id: Some(past.id.clone()),
         source: if past.resumed { "resume" } else { "startup" },
         more,
+        judge: Some(Arc::new(crew.clone())),
     };
     let session = session::open_with(environment, basis, opening, |builder, servers| {
         let person: Arc<dyn Approver> = match args.form.permission_prompt_tool.as_deref() {
@@ -103,7 +110,11 @@ pub(super) async fn open(args: &Args, environment: &Environment) -> anyhow::Resu
     complain(&instructions.complaints);
     let told = json!({ "files": instructions.files.iter().map(|file| &file.path).collect::<Vec<_>>() });
     toolbox.consult(HookEvent::INSTRUCTIONS_LOADED, "", told).await;
-    let system = system(args, &session, context::told(&instructions.files), &chosen.name)?;
+    let told = context::told(&instructions.files);
+    let common = 1 + usize::from(told.is_some());
+    let system = system(args, &session, told, &chosen.name)?;
+    // What the project says and where it is holds for every agent.
+    let about = system[system.len().saturating_sub(common)..].to_vec();
     let (sender, events) = mpsc::channel(WAITING);
     let limits = Limits {
         turns: args.work.max_turns,
@@ -120,9 +131,19 @@ pub(super) async fn open(args: &Args, environment: &Environment) -> anyhow::Resu
         deferral: Deferral::default(),
         limits,
         delivery: delivery.clone(),
+        till: Till::default(),
     };
     let facts = facts(&session, &chosen.name);
     let around = Arc::new(Around::new(session, instructions));
+    let host: Arc<dyn Host> = around.clone();
+    let lead = Member {
+        toolbox: Arc::downgrade(&toolbox),
+        model: chosen.clone(),
+        about,
+        till: config.till.clone(),
+        budget: limits.budget,
+    };
+    crew.lead(toolbox.agent(), lead, Arc::downgrade(&host));
     let agent = Agent::new(toolbox, chosen.model, config, past.history, sender)
         .recorded(past.transcript)
         .for_host(around.clone());
@@ -132,6 +153,7 @@ pub(super) async fn open(args: &Args, environment: &Environment) -> anyhow::Resu
     Ok(Started {
         agent,
         around,
+        crew,
         events,
         remote: by_wire.then_some(remote),
         questions,
@@ -139,6 +161,48 @@ pub(super) async fn open(args: &Args, environment: &Environment) -> anyhow::Resu
         delivery,
         facts,
     })
+}
+
+/// The agents that the session may start.
+fn crew(args: &Args, environment: &Environment, basis: &Basis, session: &str) -> anyhow::Result<Crew> {
+    let given = args.work.agents.as_deref().map(|given| json_or_file(given, "--agents").map_err(UsageError));
+    let (kinds, found) = Kinds::load(&basis.sources()?, given.transpose()?.as_ref());
+    let wrong =
+        |found: &&Diagnostic| found.weight == Weight::Error && found.source.scope == Scope::CommandLine;
+    if let Some(found) = found.iter().find(wrong) {
+        return Err(UsageError(format!("--agents: {}", found.what)).into());
+    }
+    complain(&found.iter().map(ToString::to_string).collect::<Vec<_>>());
+    let sessions = environment.config_dir.as_ref().filter(|_| !args.past.no_session_persistence);
+    let depth = basis.loaded.effective.at("agents.maxDepth").and_then(|node| node.value().as_u64());
+    let scripted = args.work.model.as_deref().is_some_and(|model| model.starts_with("scripted:"));
+    Ok(Crew::new(Outfit {
+        kinds,
+        models: Arc::new(Configured { settings: basis.loaded.effective.clone(), scripted }),
+        transcripts: sessions.map(|config| config.join("sessions").join(session).join("agents")),
+        max_depth: depth.and_then(|depth| u8::try_from(depth).ok()).unwrap_or(1).clamp(1, 3),
+        deferral: Deferral::default(),
+    }))
+}
+
+/// The models of the settings. A script stands for all of them.
+struct Configured {
+    settings: Node,
+    scripted: bool,
+}
+
+impl Models for Configured {
+    fn fast(&self) -> Option<Chosen> {
+        let choose = || config::choose(&self.settings, &variable, None, Purpose::Fast).ok();
+        if self.scripted { None } else { choose() }
+    }
+
+    fn named(&self, name: &str) -> Result<Chosen, String> {
+        if self.scripted {
+            return Err(format!("there is no model {name} beside the script"));
+        }
+        config::choose(&self.settings, &variable, Some(name), Purpose::Main).map_err(|why| why.to_string())
+    }
 }
 
 /// What `system/init` tells.

@@ -40,8 +40,8 @@ use watch::Watch;
 pub struct Files {
     /// What the model has seen.
     pub ledger: Ledger,
-    history: Option<History>,
-    swap: Swap,
+    history: Option<Arc<History>>,
+    swap: Arc<Swap>,
     settings: Option<Sources>,
     watch: Option<Watch>,
     /// What surveys have found, so that unchanged files are not read again.
@@ -109,7 +109,13 @@ impl Files {
     pub fn with_history(history: History, settings: Option<Sources>) -> Self {
         let swap = history.drafts().map(Swap::announced_in).unwrap_or_default();
         swap.tidy(|bytes| history.rescue(bytes));
-        Self { history: Some(history), swap, settings, ..Self::default() }
+        Self { history: Some(Arc::new(history)), swap: Arc::new(swap), settings, ..Self::default() }
+    }
+
+    /// Files for an agent that has seen none of them yet. Changes are kept where they are kept here.
+    pub(crate) fn below(&self) -> Self {
+        let (history, swap) = (self.history.clone(), self.swap.clone());
+        Self { history, swap, settings: self.settings.clone(), ..Self::default() }
     }
 
     /// Also notices what others do to files the model knows.
@@ -129,7 +135,7 @@ impl Files {
 
     /// The turns that changed files.
     pub fn history(&self) -> Option<&History> {
-        self.history.as_ref()
+        self.history.as_deref()
     }
 
     /// Makes changes, all or none of them: each only if its file still is what was looked at. What was there

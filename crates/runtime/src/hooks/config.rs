@@ -19,18 +19,10 @@ const PATTERN_BYTES: usize = 256 * 1024;
 /// Events of the contract that nothing fires yet; settings may hold hooks for them already.
 const LATER: &[&str] = &[
     "Setup",
-    "UserPromptSubmit",
     "UserPromptExpansion",
-    "SubagentStart",
-    "SubagentStop",
-    "Stop",
-    "StopFailure",
     "TaskCreated",
     "TaskCompleted",
     "TeammateIdle",
-    "PreCompact",
-    "PostCompact",
-    "InstructionsLoaded",
     "FileChanged",
     "WorktreeCreate",
     "WorktreeRemove",
@@ -98,6 +90,15 @@ pub enum Action {
         /// What it is given, in which `${part.name}` stands for parts of the event; the event without it.
         input: Option<Map<String, Value>>,
     },
+    /// Asks a model.
+    Model {
+        /// What it should judge, in which `$ARGUMENTS` stands for the event.
+        prompt: String,
+        /// Which model.
+        model: Option<String>,
+        /// It looks around with tools before it answers.
+        looks: bool,
+    },
     /// Something that cannot be done here, by its type.
     Other(String),
 }
@@ -122,6 +123,7 @@ impl Action {
             }
             Action::Http { url, .. } => url.clone(),
             Action::McpTool { server, tool, .. } => format!("{tool} of the server {server}"),
+            Action::Model { prompt, .. } => prompt.lines().next().unwrap_or_default().to_owned(),
             Action::Other(kind) => kind.clone(),
         }
     }
@@ -199,6 +201,8 @@ struct Raw {
     server: Option<String>,
     tool: Option<String>,
     input: Option<Map<String, Value>>,
+    prompt: Option<String>,
+    model: Option<String>,
     headers: Option<BTreeMap<String, String>>,
     allowed_env_vars: Option<Vec<String>>,
     r#if: Option<String>,
@@ -333,6 +337,10 @@ fn fill(entry: &mut Entry, raw: Raw) -> Result<(), String> {
             tool: raw.tool.unwrap_or_default(),
             input: raw.input,
         },
+        kind @ ("prompt" | "agent") => {
+            let prompt = raw.prompt.unwrap_or_default();
+            Action::Model { prompt, model: raw.model, looks: kind == "agent" }
+        }
         kind => Action::Other(kind.to_owned()),
     };
     match &entry.action {
@@ -343,13 +351,15 @@ fn fill(entry: &mut Entry, raw: Raw) -> Result<(), String> {
         Action::McpTool { server, tool, .. } if server.is_empty() || tool.is_empty() => {
             return Err("an mcp_tool hook needs a \"server\" and a \"tool\"".to_owned());
         }
-        Action::Other(kind) if ["prompt", "agent"].contains(&kind.as_str()) => {
-            return Err(format!("hooks of type {kind} are not available yet"));
+        Action::Model { prompt, .. } if prompt.trim().is_empty() => {
+            return Err(format!("a hook of type {} needs a \"prompt\"", raw.r#type));
         }
         Action::Other(kind) => {
-            return Err(format!("there is no hook type \"{kind}\": use command, http or mcp_tool"));
+            return Err(format!(
+                "there is no hook type \"{kind}\": use command, http, mcp_tool, prompt or agent"
+            ));
         }
-        Action::Command { .. } | Action::McpTool { .. } => {}
+        Action::Command { .. } | Action::McpTool { .. } | Action::Model { .. } => {}
     }
     if let Some(seconds) = raw.timeout {
         if !(seconds > 0.0 && seconds <= LONGEST) {

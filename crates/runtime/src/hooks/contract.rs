@@ -114,6 +114,7 @@ pub(super) fn payload(
     put("hook_event_name", event.name().into());
     if scene.agent.depth > 0 {
         put("agent_id", (*scene.agent.id).into());
+        put("agent_type", (*scene.agent.kind).into());
     }
     all.extend(fields);
     all

@@ -1,7 +1,7 @@
 //! What runs around calls and at the turning points of a session.
 //!
 //! The pipeline knows only the [`Hooks`] trait. [`HookRunner`] is the one behind settings files: it
-//! runs commands, posts to addresses and calls tools of servers, by the contract in `docs/hooks.md`. [`HookSet`] holds
+//! runs commands, posts to addresses, calls tools of servers and asks models, by the contract in `docs/hooks.md`. [`HookSet`] holds
 //! hooks written in Rust.
 
 pub mod config;
@@ -28,7 +28,7 @@ use crate::{pipeline::CallResult, place::Place, tool::Agent};
 pub(crate) use contract::{call_fields, fields};
 pub use health::ailment;
 pub use live::LiveHooks;
-pub use runner::{CallTool, HookRunner, Rehearsal, Surroundings};
+pub use runner::{CallTool, HookRunner, Judge, Judgement, Question, Rehearsal, Surroundings};
 pub use set::{Answer, HookSet};
 
 /// A moment at which hooks run. Firing another one takes a line here, a line in [`FIRED`](Self::FIRED)

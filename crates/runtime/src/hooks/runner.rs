@@ -15,6 +15,7 @@ use futures::{
 };
 use gripper_permissions::{COMMAND_TOOL, Request, RuleList, Scope};
 use gripper_process::{Spec, Status, confine::Profile};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -35,6 +36,35 @@ pub struct Surroundings {
     pub transcript: String,
     /// Who calls the tools of servers for hooks; without it such hooks fail.
     pub tools: Option<Arc<dyn CallTool>>,
+    /// Who asks models for hooks; without it such hooks fail.
+    pub judge: Option<Arc<dyn Judge>>,
+}
+
+/// Asks models what they think of something.
+pub trait Judge: Send + Sync {
+    /// Asks, and waits for the answer. An error says why there is none.
+    fn judge(&self, question: Question) -> BoxFuture<'_, Result<Judgement, String>>;
+}
+
+/// What a model is asked.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// What to judge and by what, the event included.
+    pub prompt: String,
+    /// The model, unless the usual one is good enough.
+    pub model: Option<String>,
+    /// Whether it may look around with tools before it answers.
+    pub looks: bool,
+}
+
+/// What a model thinks.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Judgement {
+    /// Whether it is fine.
+    pub ok: bool,
+    /// Why not, or why.
+    #[serde(default)]
+    pub reason: String,
 }
 
 /// Calls tools of servers for hooks. What comes back is text as a command would have printed it.
@@ -196,8 +226,9 @@ impl Inner {
             }
             _ => None,
         };
-        let (cwd, tools) = (scene.place.cwd.clone(), self.surroundings.tools.clone());
-        Run { entry, env, cage, cwd, stdin, tools, over: self.over.clone() }
+        let (cwd, over) = (scene.place.cwd.clone(), self.over.clone());
+        let (tools, judge) = (self.surroundings.tools.clone(), self.surroundings.judge.clone());
+        Run { entry, env, cage, cwd, stdin, tools, judge, over }
     }
 
     /// Starts a hook that nobody waits for; it ends with the session at the latest.
@@ -311,12 +342,13 @@ struct Run {
     cwd: PathBuf,
     stdin: String,
     tools: Option<Arc<dyn CallTool>>,
+    judge: Option<Arc<dyn Judge>>,
     over: CancellationToken,
 }
 
 impl Run {
     async fn go(self) -> Result<Raw, String> {
-        let Self { entry, env, cage, cwd, stdin, tools, over } = self;
+        let Self { entry, env, cage, cwd, stdin, tools, judge, over } = self;
         let stopped = || Err("it was stopped".to_owned());
         if let Some(trouble) = entry.trouble {
             return Err(trouble);
@@ -335,6 +367,12 @@ impl Run {
                 let asked = tool_hook::ask(tools, &server, &tool, input, &stdin, entry.limit);
                 return over.run_until_cancelled(asked).await.unwrap_or_else(stopped);
             }
+            Action::Model { prompt, model, looks } => {
+                let judge = judge.ok_or("no model is there to be asked")?;
+                let question = Question { prompt: with_event(&prompt, &stdin), model, looks };
+                let asked = tokio::time::timeout(entry.limit, judge.judge(question));
+                return over.run_until_cancelled(asked).await.map_or_else(stopped, judged);
+            }
             Action::Other(kind) => return Err(format!("hooks of type {kind} cannot run")),
         };
         let spec = Spec { stdin: stdin.into_bytes(), limit: entry.limit, cage, ..spec };
@@ -345,6 +383,23 @@ impl Run {
             stderr: ended.stderr.text().into_owned(),
             cut: ended.stdout.dropped > 0,
         })
+    }
+}
+
+/// The prompt with the event where it wants it, or behind it.
+fn with_event(prompt: &str, event: &str) -> String {
+    const PLACE: &str = "$ARGUMENTS";
+    if prompt.contains(PLACE) { prompt.replace(PLACE, event) } else { format!("{prompt}\n\n{event}") }
+}
+
+/// What a model thinks, as a command would have said it.
+fn judged(asked: Result<Result<Judgement, String>, tokio::time::error::Elapsed>) -> Result<Raw, String> {
+    let raw = |status, stderr| Raw { status, stdout: String::new(), stderr, cut: false };
+    match asked {
+        Err(_) => Ok(raw(Status::TimedOut, String::new())),
+        Ok(Ok(Judgement { ok: true, .. })) => Ok(raw(Status::Exited(0), String::new())),
+        Ok(Ok(Judgement { reason, .. })) => Ok(raw(Status::Exited(2), reason)),
+        Ok(Err(why)) => Err(why),
     }
 }
 

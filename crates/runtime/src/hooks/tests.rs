@@ -62,7 +62,7 @@ fn every_field_counts() {
 #[case::no_command(json!({"type": "command"}), "needs a \"command\"")]
 #[case::no_type(json!({"command": "a"}), "missing field `type`")]
 #[case::not_an_object(json!("a"), "cannot be read")]
-#[case::model(json!({"type": "prompt", "prompt": "ok?"}), "not available yet")]
+#[case::model(json!({"type": "agent", "prompt": " "}), "type agent needs a \"prompt\"")]
 #[case::confined_post(json!({"type": "http", "url": "https://a.example", "confine": "read-only"}), "for hooks of type command")]
 #[case::odd_type(json!({"type": "smoke"}), "no hook type \"smoke\"")]
 #[case::bad_time(json!({"type": "command", "command": "a", "timeout": -1}), "timeout must be")]

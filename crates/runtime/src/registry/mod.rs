@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::tool::DynTool;
 
-pub use audience::{SubAgent, Viewer};
+pub use audience::{SubAgent, Viewer, in_both};
 pub use deferral::{Announcement, BadDeferral, Deferral};
 pub use pool::{Absence, Pool, assemble_pool};
 

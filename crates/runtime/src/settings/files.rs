@@ -149,6 +149,21 @@ impl Sources {
         (found, trouble)
     }
 
+    /// The folders called `name` beside settings files, weakest first: the person's own, then those of the project
+    /// and of what it lies in, up to the root of the repository.
+    pub fn folders(&self, name: &str) -> Vec<(Scope, PathBuf)> {
+        let mut found: Vec<_> = self.user.iter().map(|folder| (Scope::User, folder.join(name))).collect();
+        let below = |folder: &&Path| folder.parent().is_some() && Some(*folder) != self.home.as_deref();
+        let above: Vec<&Path> = self.cwd.ancestors().take_while(below).collect();
+        let top = above.iter().position(|folder| folder.join(".git").exists());
+        let top = top.or_else(|| above.iter().position(|folder| *folder == self.root));
+        for folder in above.iter().take(top.map_or(1, |top| top + 1)).rev() {
+            let own = FOLDERS.map(|own| folder.join(own)).into_iter().filter(|own| !self.user.contains(own));
+            found.extend(own.map(|own| (Scope::Project, own.join(name))));
+        }
+        found
+    }
+
     /// What the command line holds itself, with its kind.
     pub(super) fn given_texts(&self) -> impl Iterator<Item = (Kind, &str)> {
         let given = self.given.iter().map(|given| (Kind::Settings, given));

@@ -50,6 +50,8 @@ pub struct PartKeys {
     pub providers: Option<BTreeMap<String, ProviderKeys>>,
     /// What models cost, by name or PROVIDER/NAME.
     pub prices: Option<BTreeMap<String, PriceKeys>>,
+    /// Agents that agents start.
+    pub agents: Option<AgentKeys>,
     /// Interpreters that models may run code in.
     pub repl: Option<ReplKeys>,
     /// Confinement of commands.
@@ -126,6 +128,15 @@ pub struct PriceKeys {
     /// Known from an earlier request.
     #[schemars(range(min = 0.0))]
     pub cache_read: Option<f64>,
+}
+
+/// Agents that agents start.
+#[derive(Debug, JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub struct AgentKeys {
+    /// How deep agents may start others; 1, which is the main agent only, unless given.
+    #[schemars(range(min = 1, max = 3))]
+    pub max_depth: Option<u8>,
 }
 
 /// Confinement of commands.
@@ -338,6 +349,10 @@ pub struct HookEntry {
     /// For mcp_tool: what the tool is given, with ${tool_input.name} for parts of the event; without it, the
     /// whole event.
     pub input: Option<Map<String, Value>>,
+    /// For prompt and agent: what the model should judge; $ARGUMENTS stands for the event.
+    pub prompt: Option<String>,
+    /// For prompt and agent: the model; the fast one unless given.
+    pub model: Option<String>,
     /// Seconds it may take.
     #[schemars(range(min = 0.0))]
     pub timeout: Option<f64>,

@@ -61,6 +61,8 @@ impl Call {
 pub struct Agent {
     /// The agent's id; the main agent's is `main`.
     pub id: Arc<str>,
+    /// What kind of agent it is; the main agent's is `main`.
+    pub kind: Arc<str>,
     /// 0 for the main agent.
     pub depth: u8,
 }
@@ -68,7 +70,7 @@ pub struct Agent {
 impl Agent {
     /// The agent a person talks to.
     pub fn main() -> Self {
-        Self { id: "main".into(), depth: 0 }
+        Self { id: "main".into(), kind: "main".into(), depth: 0 }
     }
 }
 

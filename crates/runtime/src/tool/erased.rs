@@ -21,7 +21,7 @@ pub fn erase<T: Tool>(tool: T) -> Arc<dyn DynTool> {
         title: Cow::Borrowed(T::FACTS.title),
         aliases: T::FACTS.aliases.iter().copied().map(Cow::Borrowed).collect(),
         search_hint: Cow::Borrowed(T::FACTS.search_hint),
-        description: Cow::Borrowed(T::DESCRIPTION.trim_end()),
+        description: tool.description(),
         input: InputSchema::trusted(schema_of::<T::Input>(SchemaSettings::draft2020_12())),
         // As it is written, not as it would be read: what may be left out is not required.
         output_schema: Some(schema_of::<T::Output>(SchemaSettings::draft2020_12().for_serialize())),

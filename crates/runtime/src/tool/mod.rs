@@ -48,6 +48,11 @@ pub trait Tool: Send + Sync + 'static {
     /// The structured form of the result.
     type Output: Serialize + JsonSchema + Send;
 
+    /// What the model reads, where that depends on the session.
+    fn description(&self) -> Cow<'static, str> {
+        Cow::Borrowed(Self::DESCRIPTION.trim_end())
+    }
+
     /// Examples of input, shown with the schema.
     fn examples() -> Vec<Value> {
         Vec::new()
