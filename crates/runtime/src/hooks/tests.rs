@@ -84,7 +84,7 @@ fn one_bad_thing_takes_nothing_down() {
     let good = json!({"hooks": [{"type": "command", "command": "a"}]});
     let value = json!({
         "PreToolUse": [{"matcher": "("}, {"matcher": "(", "hooks": [{"type": "command", "command": "b"}]}, good],
-        "PostToolUze": [good], "PreCompact": [good], "Stop": 3,
+        "PostToolUze": [good], "Elicitation": [good], "Stop": 3,
     });
     let (entries, found) = HookConfig::read(&value, &Source::of(Scope::User));
     assert_eq!(entries.iter().filter(|entry| entry.trouble.is_none()).count(), 3);
