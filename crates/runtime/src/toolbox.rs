@@ -56,10 +56,12 @@ pub struct Toolbox {
 struct Tools {
     registry: Registry,
     viewer: Viewer,
-    /// Those of servers, and the servers whose tools are still to come.
-    foreign: Mutex<(Vec<Arc<dyn DynTool>>, Vec<String>)>,
+    foreign: Mutex<Foreign>,
     pool: Mutex<Arc<Pool>>,
 }
+
+/// The tools of servers, and the servers whose tools are still to come.
+type Foreign = (Vec<Arc<dyn DynTool>>, Vec<String>);
 
 impl Tools {
     fn new(registry: Registry, viewer: Viewer, policy: &Policy) -> Self {
