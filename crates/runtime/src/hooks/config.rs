@@ -198,17 +198,29 @@ struct Raw {
     r#async: Option<bool>,
     parallel: Option<bool>,
     url: Option<String>,
-    server: Option<String>,
-    tool: Option<String>,
-    input: Option<Map<String, Value>>,
-    prompt: Option<String>,
-    model: Option<String>,
+    #[serde(flatten)]
+    served: RawTool,
+    #[serde(flatten)]
+    asked: RawModel,
     headers: Option<BTreeMap<String, String>>,
     allowed_env_vars: Option<Vec<String>>,
     r#if: Option<String>,
     timeout: Option<f64>,
     status_message: Option<String>,
     once: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct RawTool {
+    server: Option<String>,
+    tool: Option<String>,
+    input: Option<Map<String, Value>>,
+}
+
+#[derive(Deserialize)]
+struct RawModel {
+    prompt: Option<String>,
+    model: Option<String>,
 }
 
 /// Reads the `hooks` of settings.
@@ -333,13 +345,13 @@ fn fill(entry: &mut Entry, raw: Raw) -> Result<(), String> {
             allowed: raw.allowed_env_vars.unwrap_or_default(),
         },
         "mcp_tool" => Action::McpTool {
-            server: raw.server.unwrap_or_default(),
-            tool: raw.tool.unwrap_or_default(),
-            input: raw.input,
+            server: raw.served.server.unwrap_or_default(),
+            tool: raw.served.tool.unwrap_or_default(),
+            input: raw.served.input,
         },
         kind @ ("prompt" | "agent") => {
-            let prompt = raw.prompt.unwrap_or_default();
-            Action::Model { prompt, model: raw.model, looks: kind == "agent" }
+            let prompt = raw.asked.prompt.unwrap_or_default();
+            Action::Model { prompt, model: raw.asked.model, looks: kind == "agent" }
         }
         kind => Action::Other(kind.to_owned()),
     };

@@ -9,6 +9,7 @@ mod contract;
 mod health;
 mod http;
 mod live;
+mod model_hook;
 mod runner;
 mod set;
 mod tool_hook;
@@ -28,7 +29,8 @@ use crate::{pipeline::CallResult, place::Place, tool::Agent};
 pub(crate) use contract::{call_fields, fields};
 pub use health::ailment;
 pub use live::LiveHooks;
-pub use runner::{CallTool, HookRunner, Judge, Judgement, Question, Rehearsal, Surroundings};
+pub use model_hook::{Judge, Judgement, Question};
+pub use runner::{CallTool, HookRunner, Rehearsal, Surroundings};
 pub use set::{Answer, HookSet};
 
 /// A moment at which hooks run. Firing another one takes a line here, a line in [`FIRED`](Self::FIRED)

@@ -15,7 +15,6 @@ use futures::{
 };
 use gripper_permissions::{COMMAND_TOOL, Request, RuleList, Scope};
 use gripper_process::{Spec, Status, confine::Profile};
-use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -23,7 +22,9 @@ use super::{
     After, Before, BeforeCall, HookEvent, HookRun, Hooks, Occasion, Rewrite, Scene,
     config::{Action, Confine, Entry, OnFailure, Pace},
     contract::{self, Raw, Said, Verdict},
-    http, tool_hook,
+    http,
+    model_hook::{self, Judge},
+    tool_hook,
 };
 use crate::pipeline::CallResult;
 
@@ -38,33 +39,6 @@ pub struct Surroundings {
     pub tools: Option<Arc<dyn CallTool>>,
     /// Who asks models for hooks; without it such hooks fail.
     pub judge: Option<Arc<dyn Judge>>,
-}
-
-/// Asks models what they think of something.
-pub trait Judge: Send + Sync {
-    /// Asks, and waits for the answer. An error says why there is none.
-    fn judge(&self, question: Question) -> BoxFuture<'_, Result<Judgement, String>>;
-}
-
-/// What a model is asked.
-#[derive(Debug, Clone)]
-pub struct Question {
-    /// What to judge and by what, the event included.
-    pub prompt: String,
-    /// The model, unless the usual one is good enough.
-    pub model: Option<String>,
-    /// Whether it may look around with tools before it answers.
-    pub looks: bool,
-}
-
-/// What a model thinks.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Judgement {
-    /// Whether it is fine.
-    pub ok: bool,
-    /// Why not, or why.
-    #[serde(default)]
-    pub reason: String,
 }
 
 /// Calls tools of servers for hooks. What comes back is text as a command would have printed it.
@@ -369,9 +343,8 @@ impl Run {
             }
             Action::Model { prompt, model, looks } => {
                 let judge = judge.ok_or("no model is there to be asked")?;
-                let question = Question { prompt: with_event(&prompt, &stdin), model, looks };
-                let asked = tokio::time::timeout(entry.limit, judge.judge(question));
-                return over.run_until_cancelled(asked).await.map_or_else(stopped, judged);
+                let asked = model_hook::ask(judge, &prompt, model, looks, &stdin, entry.limit);
+                return over.run_until_cancelled(asked).await.unwrap_or_else(stopped);
             }
             Action::Other(kind) => return Err(format!("hooks of type {kind} cannot run")),
         };
@@ -383,23 +356,6 @@ impl Run {
             stderr: ended.stderr.text().into_owned(),
             cut: ended.stdout.dropped > 0,
         })
-    }
-}
-
-/// The prompt with the event where it wants it, or behind it.
-fn with_event(prompt: &str, event: &str) -> String {
-    const PLACE: &str = "$ARGUMENTS";
-    if prompt.contains(PLACE) { prompt.replace(PLACE, event) } else { format!("{prompt}\n\n{event}") }
-}
-
-/// What a model thinks, as a command would have said it.
-fn judged(asked: Result<Result<Judgement, String>, tokio::time::error::Elapsed>) -> Result<Raw, String> {
-    let raw = |status, stderr| Raw { status, stdout: String::new(), stderr, cut: false };
-    match asked {
-        Err(_) => Ok(raw(Status::TimedOut, String::new())),
-        Ok(Ok(Judgement { ok: true, .. })) => Ok(raw(Status::Exited(0), String::new())),
-        Ok(Ok(Judgement { reason, .. })) => Ok(raw(Status::Exited(2), reason)),
-        Ok(Err(why)) => Err(why),
     }
 }
 
