@@ -244,7 +244,10 @@ fn wanted(args: &Args) -> impl Fn(&ToolSpec) -> bool + Send + Sync + use<> {
     }
 }
 
-fn delivery(args: &Args) -> Result<(Option<Delivery>, Vec<Arc<dyn DynTool>>), UsageError> {
+/// What must be delivered, and the tool to deliver it with.
+type Deliverable = (Option<Delivery>, Vec<Arc<dyn DynTool>>);
+
+fn delivery(args: &Args) -> Result<Deliverable, UsageError> {
     let Some(given) = &args.work.json_schema else { return Ok((None, Vec::new())) };
     let schema = json_or_file(given, "--json-schema").map_err(UsageError)?;
     let delivery = Delivery::default();
