@@ -29,6 +29,9 @@ const WHOLE_ANSWERS: usize = 5;
 /// Results that are no longer than this, in bytes, stay: a stub would save nothing.
 const SHORT_RESULT: usize = 400;
 
+/// Tokens that stay behind a summary in any case, if there are messages of that size.
+const SMALL: u64 = 1_000;
+
 /// Messages that stay behind a summary, at most.
 const LAST_MESSAGES: usize = 6;
 
@@ -97,7 +100,7 @@ pub async fn shorten(model: &dyn Model, name: &str, history: &[Arc<Message>]) ->
     if summary.trim().is_empty() {
         return Err("the model gave no summary".to_owned());
     }
-    let room = (model.window() / 10).min(size(history) / 2);
+    let room = (model.window() / 10).min((size(history) / 2).max(SMALL));
     let messages = after_summary(&stubbed, &summary, room);
     Ok(Shorter { messages, summary: true, usage })
 }

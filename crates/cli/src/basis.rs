@@ -240,15 +240,14 @@ fn with_flags(flags: &PolicyFlags, environment: &Environment, loaded: &Loaded) -
     if let Some(config) = &environment.config_dir {
         policy.protected.extend(["audit", "history", "sessions", "trust.json"].map(|own| config.join(own)));
     }
-    if policy.mode == Mode::BypassPermissions {
-        if policy.flags.bypass_unavailable {
-            show::warn("bypassPermissions is refused: the settings took it away");
-        } else if is_root() && !environment.force_bypass {
-            policy.flags.bypass_unavailable = true;
-            show::warn(
-                "bypassPermissions is refused for root; set GRIPPER_FORCE_BYPASS=1 if this is a sandbox",
-            );
-        }
+    let taken_away = policy.flags.bypass_unavailable;
+    // Also where it is not asked for now: it may be asked for later.
+    policy.flags.bypass_unavailable |= is_root() && !environment.force_bypass;
+    if policy.mode == Mode::BypassPermissions && policy.flags.bypass_unavailable {
+        show::warn(match taken_away {
+            true => "bypassPermissions is refused: the settings took it away",
+            false => "bypassPermissions is refused for root; set GRIPPER_FORCE_BYPASS=1 if this is a sandbox",
+        });
     }
     for (list, rules) in
         [(RuleList::Allow, &flags.allow), (RuleList::Ask, &flags.ask), (RuleList::Deny, &flags.deny)]

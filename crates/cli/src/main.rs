@@ -103,12 +103,20 @@ enum Command {
 fn main() -> ExitCode {
     // A panic is our bug: the person gets one line, not a backtrace in the middle of the screen.
     std::panic::set_hook(Box::new(|_| {}));
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| {
+        if error.use_stderr() {
+            print::last_line(&error.render().to_string());
+        }
+        error.exit()
+    });
     let outcome = catch_unwind(AssertUnwindSafe(|| dispatch(cli)));
     let code = match outcome {
         Ok(Ok(exit)) => exit,
         Ok(Err(error)) => exit::report(&error),
-        Err(panic) => exit::report_panic(panic.as_ref()),
+        Err(panic) => {
+            print::last_line("gripper has a bug and stopped");
+            exit::report_panic(panic.as_ref())
+        }
     };
     // A reader that went away is not an error worth words.
     anstream::stdout().flush().ok();

@@ -204,6 +204,7 @@ fn permission_is_asked_over_the_wire_and_only_yes_is_yes() {
             Some("y"),
         ),
         (json!({ "behavior": "deny", "message": "rather not" }), None),
+        (json!({ "behavior": "allow", "updatedInput": "something else" }), None),
         (json!({}), None),
     ] {
         let workspace = Workspace::new();
@@ -273,6 +274,40 @@ fn an_interrupt_and_a_signal_end_the_work_with_a_last_line() {
         assert_eq!(wire.until("result")["is_error"], true);
         assert_eq!(wire.child.wait().unwrap().code(), Some(code));
     }
+}
+
+#[test]
+fn there_is_a_last_line_also_when_nothing_began() {
+    let workspace = Workspace::new();
+    let lines = "--output-format=stream-json";
+    for flags in [&["--nope"][..], &["--max-turns=0"], &["--fork-session"], &["--session-id=x"]] {
+        let ran = gripper(&workspace).args(["-p", "x", lines]).args(flags).run();
+        assert_eq!((ran.code, &last(&ran)["type"]), (2, &json!("result")), "{}", ran.transcript());
+    }
+    let ran = gripper(&workspace)
+        .args(["--input-format=stream-json", lines, &scripted(&workspace, &[say("x")])])
+        .input("rubbish\n")
+        .run();
+    assert_eq!((ran.code, &last(&ran)["is_error"]), (2, &json!(true)), "{}", ran.transcript());
+    // A pipe that never ends must not keep anybody from ending it.
+    let mut command = gripper(&workspace).args(["-p", lines]).into_command();
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let mut said = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
+    assert_eq!((child.wait().unwrap().code(), said.contains("\"result\"")), (Some(143), true), "{said}");
+}
+
+#[test]
+fn numbers_that_nobody_can_add_up_are_no_bug() {
+    let workspace = Workspace::new();
+    let usage = json!({ "input_tokens": u64::MAX, "output_tokens": u64::MAX });
+    let answer = |text: &str| json!({ "content": [{ "type": "text", "text": text }], "usage": usage });
+    let ran = print(&workspace, &[answer("one")], &[]);
+    assert_eq!(ran.stdout, "one\n", "{}", ran.transcript());
+    let ran = print(&workspace, &[say("shorter"), answer("two")], &["--continue"]);
+    assert_eq!(ran.stdout, "two\n", "{}", ran.transcript());
 }
 
 #[test]

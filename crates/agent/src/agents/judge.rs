@@ -22,6 +22,8 @@ use crate::{
 
 /// Longest answer of a model that only says yes or no.
 const SHORT: u32 = 1_024;
+/// Braces of an answer behind which a judgement is looked for.
+const MOST_BRACES: usize = 200;
 /// Answers after which an agent that looks around should know.
 const MOST_TURNS: u32 = 50;
 
@@ -64,10 +66,22 @@ async fn ask(lead: &Member, model: Chosen, prompt: String) -> Result<Judgement, 
         }
     }
     lead.till.put(model.price.map_or(0.0, |price| price.cost(&usage)));
-    // Models like to put words or a fence around what they were asked for.
-    let object = said.find('{').zip(said.rfind('}')).and_then(|(from, to)| said.get(from..=to));
-    let judgement = object.and_then(|object| serde_json::from_str(object).ok());
-    judgement.ok_or_else(|| "the model did not say whether it is fine".to_owned())
+    judgement_in(&said).ok_or_else(|| "the model did not say whether it is fine".to_owned())
+}
+
+/// What a model says about it. Models like to put words or a fence around what they were asked for, and may repeat
+/// what they judge: of several judgements a no counts.
+fn judgement_in(said: &str) -> Option<Judgement> {
+    let starts = said.match_indices('{').take(MOST_BRACES);
+    let read = |(from, _): (usize, &str)| {
+        serde_json::Deserializer::from_str(&said[from..]).into_iter::<Judgement>().next()?.ok()
+    };
+    let mut all: Vec<Judgement> = starts.filter_map(read).collect();
+    let no = all.iter().position(|judgement| !judgement.ok);
+    match no {
+        Some(at) => Some(all.swap_remove(at)),
+        None => all.pop(),
+    }
 }
 
 impl Crew {
@@ -107,5 +121,19 @@ impl Crew {
         lead.till.put(outcome.cost);
         let delivered = delivery.value().and_then(|value| serde_json::from_value(value).ok());
         delivered.ok_or_else(|| format!("the agent did not say whether it is fine: {:?}", outcome.end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::judgement_in;
+
+    #[test]
+    fn a_no_counts_whatever_stands_around_it() {
+        let ok = |said: &str| judgement_in(said).map(|judgement| judgement.ok);
+        assert_eq!(ok("fine: {\"ok\": true}"), Some(true));
+        assert_eq!(ok("awk '{print}' is not fine\n{\"ok\": false, \"reason\": \"{x}\"}"), Some(false));
+        assert_eq!(ok("{\"ok\": false} {\"ok\": true}"), Some(false));
+        assert_eq!(ok("{\"ok\": \"yes\"} {"), None);
     }
 }

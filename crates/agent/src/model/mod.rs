@@ -163,19 +163,20 @@ pub struct Usage {
 impl Usage {
     /// How much of the model's window the request and its answer fill.
     pub fn window(&self) -> u64 {
-        self.input_tokens
-            + self.output_tokens
-            + self.cache_creation_input_tokens
-            + self.cache_read_input_tokens
+        [self.output_tokens, self.cache_creation_input_tokens, self.cache_read_input_tokens]
+            .into_iter()
+            .fold(self.input_tokens, u64::saturating_add)
     }
 }
 
 impl std::ops::AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
-        self.input_tokens += other.input_tokens;
-        self.output_tokens += other.output_tokens;
-        self.cache_creation_input_tokens += other.cache_creation_input_tokens;
-        self.cache_read_input_tokens += other.cache_read_input_tokens;
+        // Providers may say anything.
+        let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+        add(&mut self.input_tokens, other.input_tokens);
+        add(&mut self.output_tokens, other.output_tokens);
+        add(&mut self.cache_creation_input_tokens, other.cache_creation_input_tokens);
+        add(&mut self.cache_read_input_tokens, other.cache_read_input_tokens);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{
     collections::HashSet,
     io,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -155,7 +155,15 @@ impl Remote {
 impl Model for Remote {
     fn stream(&self, request: Request) -> BoxStream<'static, Result<ModelEvent, ModelError>> {
         let inner = self.0.clone();
-        stream::once(async move { inner.ask(request).await }).try_flatten().boxed()
+        let secrets = Arc::new(Mutex::new(inner.secret_headers()));
+        let known = secrets.clone();
+        // Whatever a provider repeats of what it was given, nobody else gets to see it.
+        let hide = move |mut error: ModelError| {
+            let secrets = secrets.lock().unwrap_or_else(PoisonError::into_inner);
+            error.message = secrets.iter().fold(error.message, |text, secret| without(&text, secret));
+            error
+        };
+        stream::once(async move { inner.ask(request, &known).await }).try_flatten().map_err(hide).boxed()
     }
 
     fn window(&self) -> u64 {
@@ -166,7 +174,15 @@ impl Model for Remote {
 type Events = BoxStream<'static, Result<ModelEvent, ModelError>>;
 
 impl Inner {
-    async fn ask(&self, request: Request) -> Result<Events, ModelError> {
+    /// What the settings put into headers, as far as it may be a secret.
+    fn secret_headers(&self) -> Vec<SecretString> {
+        let values = self.endpoint.headers.values().filter_map(|value| value.to_str().ok());
+        // The last word of "Bearer …".
+        let words = values.filter_map(|value| value.split_whitespace().last());
+        words.filter(|word| word.len() >= SHORTEST_SECRET).map(|word| word.to_owned().into()).collect()
+    }
+
+    async fn ask(&self, request: Request, secrets: &Mutex<Vec<SecretString>>) -> Result<Events, ModelError> {
         let Endpoint { provider, wire, key, key_place, idle, .. } = &self.endpoint;
         let address = self.address();
         let asked = Asked { provider, address: &address, model: &request.model, key: key_place };
@@ -174,6 +190,10 @@ impl Inner {
         let refused = |error: serde_json::Error| ModelError::new(Trouble::Refused, error.to_string());
         let body = wire.body(&request, newer).map_err(refused)?;
         let (mut secret, old) = key.get().await?;
+        let hide = |key: &Option<SecretString>| {
+            secrets.lock().unwrap_or_else(PoisonError::into_inner).extend(key.clone());
+        };
+        hide(&secret);
         // What is made as one takes as long as all its parts.
         let wait = if request.streamed { *idle } else { (*idle).max(WHOLE) };
         let again = old.then(|| body.clone());
@@ -181,14 +201,14 @@ impl Inner {
         if let (Some(body), true) = (again, response.status() == 401) {
             key.forget().await;
             secret = key.get().await?.0;
+            hide(&secret);
             response = self.send(&asked, secret.as_ref(), body, wait).await?;
         }
         let status = response.status();
         if !status.is_success() {
             let headers = response.headers().clone();
             let body = timeout(*idle, start_of(response)).await.unwrap_or_default();
-            let body = without(&String::from_utf8_lossy(&body), secret.as_ref());
-            return Err(refusal(&asked, status, &headers, body.as_bytes()));
+            return Err(refusal(&asked, status, &headers, &body));
         }
         let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let streamed = match kind.unwrap_or_default() {
@@ -252,6 +272,8 @@ impl Inner {
     }
 }
 
+/// Words of headers that are shorter than this are no secrets.
+const SHORTEST_SECRET: usize = 8;
 /// Its models refuse the name that all others know.
 const OPENAI_HOST: &str = "api.openai.com";
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -261,12 +283,14 @@ fn silence(wait: Duration) -> ModelError {
     ModelError::new(Trouble::Broken, format!("nothing came from the model for {seconds} seconds"))
 }
 
-/// The text without a key that is repeated in it.
-fn without(text: &str, key: Option<&SecretString>) -> String {
-    match key.map(ExposeSecret::expose_secret) {
-        Some(key) if !key.is_empty() => text.replace(key, "[the key]"),
-        _ => text.to_owned(),
+/// The text without a secret that is repeated in it, plainly or as JSON writes it.
+fn without(text: &str, secret: &SecretString) -> String {
+    let secret = secret.expose_secret();
+    if secret.is_empty() {
+        return text.to_owned();
     }
+    let escaped = secret.replace('/', "\\/");
+    text.replace(secret, "[the key]").replace(&escaped, "[the key]")
 }
 
 async fn start_of(mut response: Response) -> Vec<u8> {

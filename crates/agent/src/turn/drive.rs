@@ -351,10 +351,10 @@ impl Agent {
                     tool_input: input.unwrap_or_default(),
                 });
             }
-            Some(ErrorCode::InvalidInput) => {
-                self.config.delivery.iter().for_each(|delivery| delivery.refused(&result.tool));
-            }
             _ => {}
+        }
+        if result.is_error {
+            self.config.delivery.iter().for_each(|delivery| delivery.refused(&result.tool));
         }
     }
 

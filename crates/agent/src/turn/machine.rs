@@ -23,6 +23,8 @@ const BROKEN_STREAMS: u32 = 2;
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// A provider that wants us to wait longer than this is not waited for.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(300);
+/// Answers in a row that pause or grow too long before it is given up.
+const MOST_CUT_SHORT: u32 = 20;
 /// Times in a row that hooks may send the model back to work.
 const MOST_HOOKED: u32 = 50;
 
@@ -60,6 +62,8 @@ pub struct Machine {
     /// The request was too long, and the history was made shorter for it.
     squeezed: bool,
     hooked: u32,
+    /// Answers in a row that did not come to their end.
+    cut_short: u32,
     /// Answers since the prompt, tokens and dollars of the session.
     pub(super) turns: u32,
     pub(super) usage: Usage,
@@ -84,6 +88,7 @@ impl Machine {
             made_before: Vec::new(),
             squeezed: false,
             hooked: 0,
+            cut_short: 0,
             turns: 0,
             usage: Usage::default(),
             cost: 0.0,
@@ -135,14 +140,14 @@ impl Machine {
     }
 
     fn begin(&mut self, message: Message, origin: Origin, effects: &mut Vec<Effect>) {
-        (self.turns, self.hooked, self.ending) = (0, 0, None);
+        (self.turns, self.hooked, self.cut_short, self.ending) = (0, 0, 0, None);
         self.say(message, origin, effects);
         self.go_on(effects);
     }
 
     /// Puts a user message into the history; two in a row become one.
     fn say(&mut self, message: Message, origin: Origin, effects: &mut Vec<Effect>) {
-        self.filled += estimate(&message);
+        self.filled = self.filled.saturating_add(estimate(&message));
         effects.push(Effect::Record(Entry::User { message: message.clone(), origin }));
         self.append(message);
     }
@@ -159,7 +164,7 @@ impl Machine {
     /// Asks, unless the history has grown too long for it.
     fn go_on(&mut self, effects: &mut Vec<Effect>) {
         (self.failures, self.squeezed) = ((0, 0), false);
-        if self.filled * 5 >= self.window * 4 && self.history.len() > 1 {
+        if self.filled >= self.window / 5 * 4 && self.history.len() > 1 {
             self.state = State::Compacting;
             effects.push(Effect::Compact);
         } else {
@@ -223,6 +228,8 @@ impl Machine {
     fn answered(&mut self, reason: StopReason, effects: &mut Vec<Effect>) {
         self.account(&reason, effects);
         self.made_before.clear();
+        let cut_short = matches!(reason, StopReason::PauseTurn | StopReason::MaxTokens);
+        self.cut_short = if cut_short { self.cut_short + 1 } else { 0 };
         self.stop = Some(reason);
         if self.answer.has_calls() {
             self.state = State::Working;
@@ -230,7 +237,7 @@ impl Machine {
         }
         let reason = self.stop.clone().unwrap_or(StopReason::EndTurn);
         self.keep_answer(Vec::new());
-        if reason == StopReason::PauseTurn {
+        if reason == StopReason::PauseTurn && self.cut_short <= MOST_CUT_SHORT {
             return self.unless_over(effects);
         }
         self.state = State::Ending;
@@ -268,7 +275,7 @@ impl Machine {
         content.extend(context);
         if !content.is_empty() {
             let message = Message { role: Role::User, content };
-            self.filled += estimate(&message);
+            self.filled = self.filled.saturating_add(estimate(&message));
             self.append(message);
         }
     }
@@ -283,8 +290,9 @@ impl Machine {
         if let Some(end) = self.ending.take() {
             return self.finish(end, effects);
         }
-        if delivered {
-            return self.finish(End::Done(StopReason::EndTurn), effects);
+        if delivered || self.cut_short > MOST_CUT_SHORT {
+            let reason = self.stop.take().filter(|_| !delivered).unwrap_or(StopReason::EndTurn);
+            return self.finish(End::Done(reason), effects);
         }
         self.unless_over(effects);
     }

@@ -152,7 +152,10 @@ pub(super) fn read_answer(said: &Value, input: &Value) -> (Answer, bool) {
         let words = said["message"].as_str().unwrap_or("the person said no");
         return (Answer::deny(words), said["interrupt"] == true);
     }
-    let edited = said.get("updatedInput").filter(|new| new.is_object() && *new != input).cloned();
+    let edited = said.get("updatedInput").filter(|new| !new.is_null() && *new != input).cloned();
+    if edited.as_ref().is_some_and(|new| !new.is_object()) {
+        return (Answer::deny("the input that came with the yes is not an object"), false);
+    }
     let rules = said["updatedPermissions"].as_array().into_iter().flatten();
     let grant = rules.filter_map(granted).next();
     (Answer::Allow { grant, input: edited, reason: None }, false)
@@ -234,7 +237,10 @@ mod tests {
     #[test]
     fn only_a_clear_yes_is_a_yes() {
         let input = json!({ "command": "ls" });
-        for said in [json!({}), json!(null), json!({ "behavior": "ALLOW" }), json!({ "behavior": "deny" })] {
+        let odd = json!({ "behavior": "allow", "updatedInput": ["x"] });
+        for said in
+            [odd, json!({}), json!(null), json!({ "behavior": "ALLOW" }), json!({ "behavior": "deny" })]
+        {
             assert!(matches!(read_answer(&said, &input).0, Answer::Deny { .. }), "{said}");
         }
         let yes = json!({ "behavior": "allow", "updatedInput": input.clone() });

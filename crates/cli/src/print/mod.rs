@@ -41,15 +41,10 @@ use crate::{
 };
 
 pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<Exit> {
-    let format = args.form.output_format;
     let outcome = work(args, environment).await;
     // Whoever reads JSON gets to know what went wrong there as well.
-    if let (Err(error), true) = (&outcome, format != OutputFormat::Text) {
-        let printer = Printer::new(format, Lines::new("", false, false), Arc::default());
-        if let Printer::Json(lines, out) | Printer::Stream(lines, out) = printer {
-            out.line(&lines.failed(&format!("{error:#}"))).await;
-            out.close().await;
-        }
+    if let Err(error) = &outcome {
+        last_line(&format!("{error:#}"));
     }
     outcome
 }
@@ -61,9 +56,23 @@ async fn work(args: Args, environment: Environment) -> anyhow::Result<Exit> {
             "--input-format stream-json needs --output-format stream-json, as answers come one by one";
         return Err(UsageError(words.to_owned()).into());
     }
-    let signals = Signals::listen()?;
-    let first = if streamed { None } else { Some(prompt::read(&args)?) };
-    let started = start::open(&args, &environment).await?;
+    let mut signals = Signals::listen()?;
+    let given = args.prompt().map(str::to_owned);
+    let first = match streamed {
+        true => None,
+        false => {
+            // Whoever writes to the pipe may never end.
+            let reading = tokio::task::spawn_blocking(move || prompt::read(given.as_deref()));
+            tokio::select! {
+                read = reading => Some(read??),
+                () = signals.wait() => return Ok(stopped(&signals)),
+            }
+        }
+    };
+    let started = tokio::select! {
+        started = start::open(&args, &environment) => started?,
+        () = signals.wait() => return Ok(stopped(&signals)),
+    };
     let mut conversation = Conversation {
         incoming: streamed.then(control::listen),
         remote: started.remote,
@@ -85,8 +94,35 @@ async fn work(args: Args, environment: Environment) -> anyhow::Result<Exit> {
     if let Some(around) = Arc::into_inner(started.around) {
         around.into_session().finish().await;
     }
+    let gone = conversation.printer.gone();
     conversation.printer.close().await;
-    exit
+    // What was printed did not arrive.
+    if gone.is_cancelled() { exit.map(|_| Exit::Failed) } else { exit }
+}
+
+const STOPPED: &str = "interrupted before the work began";
+
+/// A signal came before the work began.
+fn stopped(signals: &Signals) -> Exit {
+    last_line(STOPPED);
+    signals.came().unwrap_or(Exit::Interrupted)
+}
+
+/// The last line for whoever reads JSON, when there was no work to speak of. Looks at the arguments as they are, as
+/// they may be what is wrong.
+pub(crate) fn last_line(words: &str) {
+    let arguments: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let wanted = |value: &str| matches!(value, "json" | "stream-json");
+    let told = arguments.iter().enumerate().any(|(at, word)| match word.strip_prefix("--output-format") {
+        Some("") => arguments.get(at + 1).is_some_and(|value| wanted(value)),
+        Some(value) => value.strip_prefix('=').is_some_and(wanted),
+        None => false,
+    });
+    if told {
+        // Nobody may be there to read it.
+        show::line(&Lines::new("", false, false).failed(words).to_string()).ok();
+    }
 }
 
 /// A conversation with whoever is at standard input.
@@ -118,17 +154,25 @@ enum Next {
 impl Conversation {
     /// Works on prompts until there are no more.
     async fn hold(&mut self, agent: &mut Agent) -> anyhow::Result<Exit> {
-        let mut exit = Exit::Ok;
+        let mut exit = None;
         loop {
-            while self.prompts.is_empty() {
+            while self.prompts.is_empty() || self.signals.came().is_some() {
                 if self.incoming.is_none() || self.signals.came().is_some() {
-                    return Ok(self.signals.came().unwrap_or(exit));
+                    return match (exit, self.signals.came()) {
+                        (Some(_), Some(signal)) => Ok(signal),
+                        (Some(exit), None) => Ok(exit),
+                        (None, Some(signal)) => {
+                            self.printer.failed(STOPPED).await;
+                            Ok(signal)
+                        }
+                        (None, None) => Err(UsageError("no prompt came on standard input".to_owned()).into()),
+                    };
                 }
                 let gone = self.printer.gone();
                 let next = tokio::select! {
                     incoming = next_incoming(&mut self.incoming) => Next::Incoming(incoming),
                     () = self.signals.wait() => Next::Signal,
-                    () = gone.cancelled() => return Ok(exit),
+                    () = gone.cancelled() => return Ok(Exit::Failed),
                 };
                 self.take(next, None).await?;
             }
@@ -136,7 +180,7 @@ impl Conversation {
             let outcome = self.work_on(agent, prompt).await?;
             let structured = self.delivery.as_ref().and_then(Delivery::value);
             self.printer.result(&outcome, structured).await?;
-            exit = exit_of(&outcome.end);
+            exit = Some(exit_of(&outcome.end));
         }
     }
 
@@ -148,7 +192,7 @@ impl Conversation {
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let work = agent.run(prompt, &stop);
         tokio::pin!(work);
-        let (mut told, mut alone) = (self.signals.came().is_some(), false);
+        let (mut told, mut alone) = (false, false);
         loop {
             let next = tokio::select! {
                 biased;

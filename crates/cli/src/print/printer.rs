@@ -123,6 +123,13 @@ impl Printer {
         Ok(())
     }
 
+    /// The end, when there was no work to speak of.
+    pub(super) async fn failed(&mut self, words: &str) {
+        if let Printer::Json(lines, out) | Printer::Stream(lines, out) = self {
+            out.line(&lines.failed(words)).await;
+        }
+    }
+
     /// Waits until everything is written.
     pub(super) async fn close(self) {
         match self {

@@ -11,7 +11,6 @@ use rustix::{
     fs::{FileType, fstat},
 };
 
-use super::args::Args;
 use crate::exit::UsageError;
 
 /// Most that is taken from a pipe.
@@ -20,8 +19,7 @@ const MOST: u64 = 10 * 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Reads it.
-pub(super) fn read(args: &Args) -> Result<Message, UsageError> {
-    let given = args.prompt();
+pub(super) fn read(given: Option<&str>) -> Result<Message, UsageError> {
     let piped = if given.is_none() || something_comes() { piped()? } else { String::new() };
     let mut content: Vec<Content> = Vec::new();
     content.extend(given.map(Content::text));

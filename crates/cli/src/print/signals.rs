@@ -64,7 +64,7 @@ impl Signals {
 
     /// Waits for the first one.
     pub(super) async fn wait(&mut self) {
-        if self.came().is_none() && self.news.changed().await.is_err() {
+        if self.came().is_none() && self.news.changed().await.is_err() && self.came().is_none() {
             std::future::pending().await
         }
     }

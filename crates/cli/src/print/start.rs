@@ -24,6 +24,7 @@ use gripper_runtime::{
     environment::{Environment, variable},
     hooks::HookEvent,
     permissions::{Diagnostic, Scope, Weight},
+    schema::InputSchema,
     settings::Node,
     tool::ToolSpec,
 };
@@ -251,6 +252,12 @@ fn delivery(args: &Args) -> Result<Deliverable, UsageError> {
     let Some(given) = &args.work.json_schema else { return Ok((None, Vec::new())) };
     let schema = json_or_file(given, "--json-schema").map_err(UsageError)?;
     let delivery = Delivery::default();
+    let pattern = InputSchema::external(schema.clone()).ok();
+    if let Some(pattern) = pattern.as_ref().and_then(|schema| schema.ignored_patterns().first()) {
+        return Err(UsageError(format!(
+            "--json-schema: the pattern {pattern} cannot be checked: look-around and back-references are not supported"
+        )));
+    }
     let tool = StructuredOutput::new(schema, delivery.clone())
         .map_err(|why| UsageError(format!("--json-schema: {why}")))?;
     Ok((Some(delivery), vec![Arc::new(tool)]))
@@ -260,6 +267,11 @@ fn past(args: &Args, environment: &Environment, model: &str) -> anyhow::Result<P
     let cwd = environment.cwd.clone().unwrap_or_default();
     let root: Option<PathBuf> = environment.config_dir.as_ref().map(|config| config.join("sessions"));
     let wanted = &args.past;
+    if wanted.fork_session && wanted.resume.is_none() && !wanted.r#continue {
+        return Err(
+            UsageError("--fork-session needs --resume or --continue to say what is forked".into()).into()
+        );
+    }
     let given = match (&wanted.resume, wanted.r#continue, &root) {
         (None, false, _) => None,
         (_, _, None) => {
