@@ -105,7 +105,7 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|_| {}));
     let cli = Cli::try_parse().unwrap_or_else(|error| {
         if error.use_stderr() {
-            print::last_line(&error.render().to_string());
+            last_line(&error.render().to_string());
         }
         error.exit()
     });
@@ -114,7 +114,7 @@ fn main() -> ExitCode {
         Ok(Ok(exit)) => exit,
         Ok(Err(error)) => exit::report(&error),
         Err(panic) => {
-            print::last_line("gripper has a bug and stopped");
+            last_line("gripper has a bug and stopped");
             exit::report_panic(panic.as_ref())
         }
     };
@@ -183,6 +183,13 @@ fn block_on(work: impl Future<Output = anyhow::Result<Exit>> + Send + 'static) -
     runtime.shutdown_background();
     gripper_process::end_all();
     outcome
+}
+
+/// The last line for whoever reads JSON of the agent, when something went wrong before or beside its work.
+fn last_line(words: &str) {
+    let arguments: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    print::last_line_for(&arguments, words);
 }
 
 /// The command line as clap sees it, for completion scripts.

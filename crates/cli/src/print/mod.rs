@@ -37,7 +37,7 @@ use signals::Signals;
 
 use crate::{
     exit::{Exit, UsageError},
-    show,
+    last_line, show,
 };
 
 pub(crate) async fn run(args: Args, environment: Environment) -> anyhow::Result<Exit> {
@@ -110,9 +110,7 @@ fn stopped(signals: &Signals) -> Exit {
 
 /// The last line for whoever reads JSON, when there was no work to speak of. Looks at the arguments as they are, as
 /// they may be what is wrong.
-pub(crate) fn last_line(words: &str) {
-    let arguments: Vec<String> =
-        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+pub(crate) fn last_line_for(arguments: &[String], words: &str) {
     let wanted = |value: &str| matches!(value, "json" | "stream-json");
     let told = arguments.iter().enumerate().any(|(at, word)| match word.strip_prefix("--output-format") {
         Some("") => arguments.get(at + 1).is_some_and(|value| wanted(value)),
