@@ -516,17 +516,38 @@ fn a_tool_of_a_server_is_a_hook() {
     );
 }
 
+/// A server that starts at once and has one tool.
+const HONEST: &str = r#"while read -r line; do
+    id=${line#*\"id\":}; id=${id%%[,\}]*}
+    case $line in
+    *'"initialize"'*) result='{"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}' ;;
+    *'"tools/list"'*) result='{"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}' ;;
+    *'"tools/call"'*) result='{"content": [{"type": "text", "text": "hello"}]}' ;;
+    *) continue ;;
+    esac
+    echo "{\"jsonrpc\": \"2.0\", \"id\": $id, \"result\": $result}"
+done
+"#;
+
 #[test]
 fn servers_that_hang_hold_nobody_up_and_nothing_is_left_behind() {
     let workspace = Workspace::new();
-    let mut servers = json!({ "good": peer(&[]) });
-    for n in 0..12 {
-        servers[format!("hangs{n}")] = peer(&["silent", &workspace.project().to_string_lossy()]);
+    let mark = workspace.project().join("honest").to_string_lossy().into_owned();
+    fs::write(&mark, HONEST).unwrap();
+    let mut servers = json!({});
+    for n in 0..100 {
+        servers[format!("good{n}")] = json!({ "command": "sh", "args": [mark] });
+        let hangs = ["-c", "read -r hello; read -r nothing; exit 1", &mark];
+        servers[format!("hangs{n}")] = json!({ "command": "sh", "args": hangs });
     }
     settings(&workspace, json!({ "mcpServers": servers }));
     let begin = Instant::now();
-    let results = turn(&workspace, &[("mcp__good__echo", json!({"text": "at once"}))]);
-    assert_all(&results, &["at once"]);
+    let peak = json!({ "command": "grep VmHWM /proc/$PPID/status", "description": "most memory so far" });
+    let read = ("Read", json!({ "file_path": mark }));
+    let results = turn(&workspace, &[read, ("mcp__good77__echo", json!({})), ("Bash", peak)]);
+    assert_all(&results[..2], &["while read", "hello"]);
+    let kilobytes: Vec<u64> = results[2].split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    assert!(kilobytes[0] < 200 * 1024, "{results:?}");
     let listed = gripper(&workspace, &["tools"]);
     assert!(
         listed.stderr.contains("still connecting, their tools are missing here: hangs"),
@@ -534,7 +555,6 @@ fn servers_that_hang_hold_nobody_up_and_nothing_is_left_behind() {
         listed.stderr
     );
     assert!(begin.elapsed() < Duration::from_secs(25), "nobody waits for the limit of 30 seconds");
-    let left =
-        Command::new("pgrep").args(["-f", &format!("mcp_peer.*{}", workspace.project().display())]).output();
+    let left = Command::new("pgrep").args(["-f", &mark]).output();
     assert!(left.is_ok_and(|left| left.stdout.is_empty()));
 }

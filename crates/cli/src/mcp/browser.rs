@@ -2,7 +2,6 @@
 
 use std::{
     io::{IsTerminal, stderr, stdin},
-    process::{Command, Stdio},
     sync::Arc,
 };
 
@@ -29,14 +28,9 @@ impl Browser {
 impl SignIn for Browser {
     fn open(&self, server: &str, url: &str) {
         show::note(&format!("to sign in to {}, open {}", show::safe(server), show::safe(url)));
-        if !is_attended() {
-            return;
-        }
-        let mut opener = Command::new(OPENER);
-        opener.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        // Where there is no browser to open, the address that was shown is enough.
-        if let Ok(mut child) = opener.spawn() {
-            std::thread::spawn(move || child.wait());
+        if is_attended() {
+            // Where there is no browser to open, the address that was shown is enough.
+            gripper_process::launch(OPENER, url).ok();
         }
     }
 }

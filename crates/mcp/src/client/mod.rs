@@ -130,6 +130,7 @@ impl Servers {
             keepers: TaskTracker::new(),
             farewells: TaskTracker::new(),
             limits,
+            starting: tokio::sync::Mutex::default(),
             tokens: Arc::new(sign_in::Tokens::new(accounts.file)),
             person: accounts.person,
         };

@@ -126,7 +126,11 @@ async fn stdio(server: &Server, spec: Spec, oddities: &Arc<Oddities>) -> Result<
     let mut trouble = String::new();
     for mode in modes {
         let keep = Keep { head: KEPT, tail: KEPT, file: None, quota: 0 };
-        let (child, input, output) = Live::converse(spec.clone(), keep).map_err(|error| error.to_string())?;
+        let started = {
+            let _alone = server.shared.starting.lock().await;
+            Live::converse(spec.clone(), keep)
+        };
+        let (child, input, output) = started.map_err(|error| error.to_string())?;
         *server.child.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&child);
         let (link, carrier) = Link::new(oddities.clone());
         tokio::spawn(read_lines(BufReader::with_capacity(64 * 1024, output), carrier.incoming));

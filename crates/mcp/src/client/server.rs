@@ -59,6 +59,8 @@ pub(super) struct Shared {
     /// Cancellations that are on their way.
     pub(super) farewells: TaskTracker,
     pub(super) limits: Limits,
+    /// Held while a child is started: many at once would hold up everything else.
+    pub(super) starting: tokio::sync::Mutex<()>,
     pub(super) tokens: Arc<Tokens>,
     pub(super) person: Option<Arc<dyn SignIn>>,
 }
