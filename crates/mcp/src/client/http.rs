@@ -22,7 +22,7 @@ use sse_stream::{Sse, SseStream};
 
 use super::{
     link::{Carrier, Incoming, LARGEST, Link, Oddities},
-    sign_in::{Account, Asked, ROUNDS},
+    sign_in::{Account, Asked, ROUNDS, TOKEN_WANTED},
 };
 
 const STREAM: &str = "text/event-stream";
@@ -359,9 +359,7 @@ async fn post_older(client: &Bounded, place: &Url, headers: Headers, text: Strin
 pub(super) fn words(error: &Failure) -> String {
     match error {
         StreamableHttpError::Client(error) => describe(error),
-        StreamableHttpError::AuthRequired(_) => "the server wants to know who calls (HTTP 401): put a token \
-             into its headers, such as \"Authorization\": \"Bearer ${TOKEN}\""
-            .to_owned(),
+        StreamableHttpError::AuthRequired(_) => TOKEN_WANTED.to_owned(),
         other => other.to_string(),
     }
 }

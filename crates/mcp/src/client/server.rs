@@ -36,6 +36,8 @@ const RESTARTS: u32 = 5;
 const STEADY: Duration = Duration::from_secs(60);
 /// A call waits this long for the next try, and otherwise fails.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How often it is looked whether a person is signing in.
+const LOOK: Duration = Duration::from_millis(200);
 /// How long a child has to tidy up.
 const GRACE: Duration = Duration::from_millis(500);
 /// Changes of the list of tools are looked at this often at most.
@@ -383,11 +385,13 @@ impl Server {
             Err(format!("it was not ready within {} s{odd}", limit.as_secs_f64()))
         };
         let work = async {
-            let mut work = std::pin::pin!(work);
+            let (mut work, mut left) = (std::pin::pin!(work), limit);
             loop {
-                match timeout(limit, &mut work).await {
+                let step = LOOK.min(left);
+                match timeout(step, &mut work).await {
                     // A person takes longer, and has a limit of their own.
                     Err(_) if self.is_awaited() => {}
+                    Err(_) if step < left => left -= step,
                     done => return done,
                 }
             }

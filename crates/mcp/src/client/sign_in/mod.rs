@@ -33,6 +33,9 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const LOOK: Duration = Duration::from_millis(50);
 /// How often one request may ask for more rights.
 pub(super) const ROUNDS: usize = 2;
+/// What a server is told by that nobody can sign in to.
+pub(super) const TOKEN_WANTED: &str = "the server wants to know who calls (HTTP 401): put a token into its \
+                                       headers, such as \"Authorization\": \"Bearer ${TOKEN}\"";
 /// How much of what went wrong is told.
 const SHOWN: usize = 500;
 
@@ -112,14 +115,18 @@ fn check(server: &Url, metadata: &AuthorizationMetadata) -> Result<(), String> {
         [Some(authorization_endpoint), Some(token_endpoint), registration_endpoint.as_ref(), issuer.as_ref()];
     for text in all.into_iter().flatten() {
         if !Url::parse(text).is_ok_and(|url| is_safe(server, &url)) {
-            return Err(format!("it leads to {text}, which is not https"));
+            return Err(cut(&format!("it leads to {text}, which is not https")));
         }
     }
     Ok(())
 }
 
+fn cut(words: &str) -> String {
+    words.chars().take(SHOWN).collect()
+}
+
 fn told(error: AuthError) -> String {
-    error.to_string().chars().take(SHOWN).collect()
+    cut(&error.to_string())
 }
 
 impl Account {
@@ -165,6 +172,10 @@ impl Account {
         self.tokens.set(self.url.as_str(), None)
     }
 
+    fn keep(&self, entry: &Entry) -> Result<(), String> {
+        self.tokens.set(self.url.as_str(), Some(entry.clone())).map(drop)
+    }
+
     /// Sees to it that there is another token than the one that was `sent`.
     pub(super) async fn renew(&self, asked: Asked<'_>, sent: Option<&str>) -> Result<(), String> {
         let _turn = self.turn.lock().await;
@@ -176,9 +187,7 @@ impl Account {
             return Err(why);
         } else {
             let work = self.over.run_until_cancelled(self.signed_in(asked, stored)).await;
-            let entry = work.unwrap_or_else(|| Err("the servers are being closed".to_owned()))?;
-            self.tokens.set(self.url.as_str(), Some(entry.clone()))?;
-            Some(entry)
+            Some(work.unwrap_or_else(|| Err("the servers are being closed".to_owned()))?)
         };
         *locked(&self.entry) = entry;
         *locked(&self.refused) = None;
@@ -187,7 +196,7 @@ impl Account {
 
     async fn signed_in(&self, asked: Asked<'_>, stored: Option<Entry>) -> Result<Entry, String> {
         if !is_safe(&self.url, &self.url) {
-            return Err("it wants to know who calls, and tokens are sent to https addresses only".to_owned());
+            return Err(format!("{TOKEN_WANTED}; signing in is for https addresses only"));
         }
         let (Asked::Who(challenge) | Asked::More(challenge)) = asked;
         let mut manager = AuthorizationManager::new(self.url.clone()).await.map_err(told)?;
@@ -195,11 +204,7 @@ impl Account {
         let found =
             found.map_err(|error| format!("where to sign in cannot be found out: {}", told(error)))?;
         if !found.source.is_discovered() {
-            return Err(
-                "the server wants to know who calls (HTTP 401): put a token into its headers, such as \
-                        \"Authorization\": \"Bearer ${TOKEN}\""
-                    .to_owned(),
-            );
+            return Err(TOKEN_WANTED.to_owned());
         }
         check(&self.url, &found.metadata)?;
         manager.set_metadata(found.metadata.clone());
@@ -212,7 +217,8 @@ impl Account {
         }
         let granted = self.granted(asked, manager, &found.metadata, stored).await;
         // Nobody wants a new page with every call.
-        granted.inspect_err(|why| *locked(&self.refused) = Some(why.clone()))
+        let entry = granted.inspect_err(|why| *locked(&self.refused) = Some(why.clone()))?;
+        self.keep(&entry).map(|()| entry)
     }
 
     /// A new token for the one that is not taken any more, if that is possible without a person.
@@ -234,7 +240,12 @@ impl Account {
         manager.set_credential_store(store.clone());
         manager.configure_client(self.client(entry, self.url.to_string())).map_err(told)?;
         match manager.refresh_token().await {
-            Ok(_) => Ok(kept(&store).await?.map(|credentials| Entry { credentials, ..entry.clone() })),
+            Ok(_) => {
+                let credentials = kept(&store).await?.ok_or("renewing the token brought none")?;
+                let entry = Entry { credentials, ..entry.clone() };
+                // Before the lock is let go: the token for the next renewal may be good for one only.
+                self.keep(&entry).map(|()| Some(entry))
+            }
             Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) => Ok(None),
             Err(error) => Err(told(error)),
         }
@@ -327,11 +338,11 @@ impl Account {
         person.open(&self.server, &url);
         let answer = timeout(PATIENCE, landing.answer(&state)).await;
         let late = || Err(format!("nobody signed in within {} minutes", PATIENCE.as_secs() / 60));
-        let answer =
-            answer.unwrap_or_else(|_| late()).map_err(|why| format!("signing in did not work: {why}"))?;
+        let failed = |why: &str| format!("signing in did not work: {}", cut(why));
+        let answer = answer.unwrap_or_else(|_| late()).map_err(|why| failed(&why))?;
         let exchanged =
             manager.exchange_code_for_token_with_issuer(&answer.code, &state, answer.issuer.as_deref()).await;
-        exchanged.map_err(|error| format!("signing in did not work: {}", told(error)))?;
+        exchanged.map_err(|error| failed(&error.to_string()))?;
         let credentials = kept(&store).await?.ok_or("signing in brought no token")?;
         Ok(Entry { credentials, secret, port: landing.port })
     }
