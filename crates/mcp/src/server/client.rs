@@ -34,6 +34,8 @@ pub(super) struct Client {
     pub(super) questions: Arc<Questions>,
     pub(super) log: Log,
     suspended: Mutex<HashMap<String, Suspended>>,
+    /// The tools it was told of last.
+    told: Mutex<Option<Arc<Pool>>>,
     calls: AtomicU64,
 }
 
@@ -46,6 +48,7 @@ impl Client {
             questions: Arc::default(),
             log: Log::default(),
             suspended: Mutex::default(),
+            told: Mutex::default(),
             calls: AtomicU64::new(1),
         })
     }
@@ -59,7 +62,7 @@ impl Client {
             let opening = Opening { roots: roots(context).await, approver: self.questions.clone() };
             let session = self.host.open(opening).await?;
             if !stateless(context) {
-                let (mut changes, peer) = (Changes::of(&session), context.peer.clone());
+                let (mut changes, peer) = (self.changes(&session), context.peer.clone());
                 tokio::spawn(async move {
                     while changes.next().await && peer.notify_tool_list_changed().await.is_ok() {}
                 });
@@ -72,6 +75,20 @@ impl Client {
         session.refresh();
         self.gate.set_limit(session.concurrency());
         Ok(session.clone())
+    }
+
+    /// Its tools, of which it knows from now on.
+    pub(super) fn tell(&self, session: &Arc<dyn Session>) -> Arc<Pool> {
+        let pool = session.toolbox().pool();
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some(pool.clone());
+        pool
+    }
+
+    /// What changes from what it was told, or from now.
+    pub(super) fn changes(&self, session: &Arc<dyn Session>) -> Changes {
+        let (hints, toolbox) = (session.changes(), session.toolbox());
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Changes { hints, known: told.unwrap_or_else(|| toolbox.pool()), toolbox: Arc::downgrade(toolbox) }
     }
 
     /// An id that no other call of this client has.
@@ -137,15 +154,10 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    pub(super) fn of(session: &Arc<dyn Session>) -> Self {
-        let toolbox = session.toolbox();
-        Self { hints: session.changes(), known: toolbox.pool(), toolbox: Arc::downgrade(toolbox) }
-    }
-
     /// Waits until there are other tools. False when there never will be.
     pub(super) async fn next(&mut self) -> bool {
         let Some(hints) = &mut self.hints else { return std::future::pending().await };
-        while hints.changed().await.is_ok() {
+        loop {
             let Some(now) = self.toolbox.upgrade().map(|toolbox| toolbox.pool()) else { return false };
             let same = |(a, b): (&Arc<dyn DynTool>, &Arc<dyn DynTool>)| Arc::ptr_eq(a, b);
             let known = std::mem::replace(&mut self.known, now);
@@ -153,8 +165,10 @@ impl Changes {
             if before.len() != after.len() || !before.iter().zip(after).all(same) {
                 return true;
             }
+            if hints.changed().await.is_err() {
+                return false;
+            }
         }
-        false
     }
 }
 

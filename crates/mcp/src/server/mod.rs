@@ -37,7 +37,7 @@ use tokio::{
     sync::watch,
 };
 
-use client::{Changes, Client, stateless};
+use client::{Client, stateless};
 use lines::Lines;
 
 #[doc(hidden)]
@@ -195,8 +195,8 @@ impl ServerHandler for Server {
         _page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let session = self.client(&context).session(&context).await?;
-        let pool = session.toolbox().pool();
+        let client = self.client(&context);
+        let pool = client.tell(&client.session(&context).await?);
         Ok(ListToolsResult::with_all_items(
             pool.tools().iter().map(|tool| shown::tool(tool.spec())).collect(),
         ))
@@ -210,9 +210,8 @@ impl ServerHandler for Server {
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
         let context = subscription.request_context();
-        let session = self.client(context).session(context).await?;
-        let mut changes = Changes::of(&session);
-        drop(session);
+        let client = self.client(context);
+        let mut changes = client.changes(&client.session(context).await?);
         loop {
             tokio::select! {
                 () = subscription.cancelled() => return Ok(()),
