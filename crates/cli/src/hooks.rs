@@ -120,7 +120,7 @@ async fn test(
     let input: Value =
         serde_json::from_str(input).map_err(|error| UsageError(format!("--input is not JSON: {error}")))?;
     let mut basis = Basis::read(flags, environment)?;
-    let servers = session::servers(environment, &mut basis);
+    let servers = session::servers(environment, &mut basis, None);
     let policy = &basis.policy;
     let (entries, diagnostics) = basis.hooks();
     diagnostics.iter().for_each(|found| show::warn(&found.to_string()));

@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::Context;
-use gripper_mcp::client::{self, Phase, Servers};
+use gripper_mcp::client::{self, Accounts, Phase, Servers, SignIn};
 use gripper_process::limits::Limits;
 use gripper_runtime::{
     DynTool, Event, Observer, Recorder, Registry, Toolbox, ToolboxBuilder,
@@ -29,7 +29,7 @@ use gripper_runtime::{
 };
 use gripper_tools::{Services, bash, tasks::Tasks, todo_write::TodoList};
 
-use crate::{basis::Basis, show, worker};
+use crate::{basis::Basis, mcp::browser::Browser, show, worker};
 
 /// A toolbox and what must be closed with it.
 pub(crate) struct Session {
@@ -76,6 +76,12 @@ impl Session {
     /// The project's folder.
     pub(crate) fn root(&self) -> anyhow::Result<PathBuf> {
         Ok(self.basis.sources()?.root)
+    }
+
+    /// How many calls run at once.
+    pub(crate) fn concurrency(&self) -> usize {
+        let limit = self.basis.loaded.limits.max_concurrency;
+        self.basis.environment().max_concurrency.unwrap_or(limit)
     }
 
     /// The to-do list.
@@ -140,7 +146,7 @@ pub(crate) async fn whole_registry(
     basis: &mut Basis,
     patience: Duration,
 ) -> anyhow::Result<(Registry, Vec<String>)> {
-    let (services, servers) = (services(environment, basis), servers(environment, basis));
+    let (services, servers) = (services(environment, basis), servers(environment, basis, None));
     if servers.all().is_empty() {
         return Ok((registry_of(&services, &|_| true, None)?, Vec::new()));
     }
@@ -228,7 +234,7 @@ pub(crate) async fn open_with(
         limits.max_concurrency = limit;
     }
     let services = services(environment, &basis);
-    let servers = servers(environment, &mut basis);
+    let servers = servers(environment, &mut basis, Browser::if_attended());
     let about_servers = (!servers.all().is_empty()).then_some(&servers);
     let mut registry = registry_of(&services, opening.wanted, about_servers)?;
     for tool in opening.more {
@@ -278,10 +284,16 @@ pub(crate) async fn open_with(
     Ok(Session { toolbox, recorder, failures, basis, hooks, judge, todos, tasks, servers })
 }
 
-/// The configured servers, none of them connected yet.
-pub(crate) fn servers(environment: &Environment, basis: &mut Basis) -> Arc<Servers> {
+/// The configured servers, none of them connected yet, and who signs in to them.
+pub(crate) fn servers(
+    environment: &Environment,
+    basis: &mut Basis,
+    person: Option<Arc<dyn SignIn>>,
+) -> Arc<Servers> {
     let cwd = environment.cwd.clone().unwrap_or_else(|| "/".into());
-    Servers::new(basis.servers(), inherited(), cwd, client::Limits::default())
+    let file = environment.config_dir.as_ref().map(|config| config.join("mcp/tokens.json"));
+    let accounts = Accounts { file, person };
+    Servers::new(basis.servers(), inherited(), cwd, client::Limits::default(), accounts)
 }
 
 /// How commands are run, from the settings.

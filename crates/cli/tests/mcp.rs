@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gripper_testkit::{Binary, Workspace};
+use gripper_testkit::{Binary, Workspace, mcp_peer};
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -117,7 +117,7 @@ fn running(command: &str) -> bool {
     Command::new("pgrep").args(["-f", &format!("^{command}")]).output().unwrap().status.success()
 }
 
-fn until(what: &str, done: impl Fn() -> bool) {
+fn until(what: &str, mut done: impl FnMut() -> bool) {
     let since = Instant::now();
     while !done() {
         assert!(since.elapsed() < PATIENCE, "{what}");
@@ -194,6 +194,41 @@ fn profiles_and_names_choose_what_is_served() {
     assert_eq!(peer.call(2, "Bash", json!({ "command": "true" }))["error"]["code"], -32602);
     let wrong = gripper(&workspace, &["--tools", "Nothing"]).run();
     assert!(wrong.code == 2 && wrong.stderr.contains("there is no tool called Nothing"), "{}", wrong.stderr);
+}
+
+fn serve_from(workspace: &Workspace, server: &str) {
+    let peer = json!({ "command": "python3", "args": [mcp_peer(), "stdio"] });
+    let settings = json!({ "mcpServers": { server: peer } }).to_string();
+    std::fs::create_dir_all(workspace.home().join(".gripper")).unwrap();
+    std::fs::write(workspace.home().join(".gripper/settings.json"), settings).unwrap();
+}
+
+#[test]
+fn clients_hear_of_tools_that_come_and_go() {
+    let workspace = Workspace::new();
+    let mut peer = Peer::greeted(&workspace, &[]);
+    let before = peer.names();
+    serve_from(&workspace, "late");
+    // Settings are looked at with the next request.
+    until("the server is not there", || {
+        peer.send(&json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {} }));
+        peer.heard()["method"] == "notifications/tools/list_changed"
+    });
+    until("the tools are not there", || peer.names().contains(&"mcp__late__echo".to_owned()));
+    assert!(before.iter().all(|name| !name.starts_with("mcp__")), "{before:?}");
+
+    let mut alone = Peer::start(&workspace, &[]);
+    let list = |alone: &mut Peer, id| alone.ask(id, "tools/list", standing_alone("", &json!({}), json!({})));
+    until("the tools are not there", || list(&mut alone, 1).to_string().contains("mcp__late__echo"));
+    let wanted = standing_alone("", &json!({}), json!({ "notifications": { "toolsListChanged": true } }));
+    alone.send(&json!({ "jsonrpc": "2.0", "id": 5, "method": "subscriptions/listen", "params": wanted }));
+    assert_eq!(alone.heard()["method"], "notifications/subscriptions/acknowledged");
+    std::fs::remove_file(workspace.home().join(".gripper/settings.json")).unwrap();
+    until("it is not told", || {
+        alone.send(&json!({ "jsonrpc": "2.0", "id": 6, "method": "tools/list",
+            "params": standing_alone("", &json!({}), json!({})) }));
+        alone.heard()["method"] == "notifications/tools/list_changed"
+    });
 }
 
 #[test]

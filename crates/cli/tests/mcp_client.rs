@@ -8,7 +8,7 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read, Write},
     path::Path,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -207,6 +207,19 @@ fn rules_are_about_servers_and_tools(#[case] flags: &[&str], #[case] code: i32, 
     assert!(ran.transcript().contains(words), "{}", ran.transcript());
 }
 
+#[rstest]
+#[case::as_shown("mcp__p_q__a_b", &["--allow", "mcp__p_q__a_b"], 0)]
+#[case::as_the_server_says("mcp__p_q__a_b", &["--allow", "mcp__p.q__a/b"], 0)]
+#[case::whole_server("mcp__p_q__a_b", &["--allow", "mcp__p.q"], 0)]
+#[case::denied("mcp__p_q__a_b", &["--yes", "--deny", "mcp__p.q__a/b"], 3)]
+#[case::other_of_that_look("mcp__p_q__c_d", &["--allow", "mcp__p.q__c.d"], 3)]
+#[case::itself("mcp__p_q__c_d", &["--allow", "mcp__p_q__c_d"], 0)]
+fn rules_know_tools_by_their_own_names(#[case] tool: &str, #[case] flags: &[&str], #[case] code: i32) {
+    let workspace = with_servers(json!({ "p.q": peer(&["dotted"]) }));
+    let ran = gripper(&workspace, &[&["tool", tool, "{}"], flags].concat());
+    assert_eq!(ran.code, code, "{}", ran.transcript());
+}
+
 #[test]
 fn a_project_brings_servers_only_if_it_is_trusted_or_they_are_approved() {
     let workspace = Workspace::new();
@@ -312,6 +325,80 @@ fn servers_behind_an_address(#[case] way: &str, #[case] kind: &str, #[case] habi
     assert_all(&results[..2], &["hello", "at last"]);
     assert!(results[2].starts_with("error ") && results[2].contains(huge), "{results:?}");
     assert_all(&results[3..], &["error failed: it went wrong", "again"]);
+}
+
+/// Goes to a page as a browser does. Gives where it leads next, or its first line.
+fn visit(url: &str) -> String {
+    let (host, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let mut stream = std::net::TcpStream::connect(host).unwrap();
+    write!(stream, "GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    let next = page.lines().find_map(|line| line.strip_prefix("Location: "));
+    next.or(page.lines().next()).unwrap_or_default().to_owned()
+}
+
+/// Signs in with a person who goes where `lead` says, given where the server sends them.
+fn log_in(workspace: &Workspace, lead: impl FnOnce(&str)) -> (i32, String) {
+    let mut child = Command::new(GRIPPER)
+        .args(["mcp", "login", "far"])
+        .current_dir(workspace.project())
+        .env_clear()
+        .env("HOME", workspace.home())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    if let Some((_, url)) = line.split_once("to sign in to far, open ") {
+        lead(&visit(url.trim()));
+    }
+    said.read_to_string(&mut line).unwrap();
+    child.stdout.take().unwrap().read_to_string(&mut line).unwrap();
+    (child.wait().unwrap().code().unwrap(), line)
+}
+
+#[test]
+fn a_server_that_asks_for_it_is_signed_in_to() {
+    let server = Listening::start(&["http", "oauth"]);
+    let workspace = with_servers(json!({ "far": { "url": server.1 } }));
+    let echo = || call(&workspace, "mcp__far__echo", json!({"text": "hello"}));
+    let alone = echo();
+    assert!(alone.stderr.contains("run `gripper mcp login far`"), "{}", alone.transcript());
+    let (code, said) = log_in(&workspace, |back| {
+        let forged = back.replace("state=", "state=x");
+        assert!(visit(&forged).contains("400"), "only who was sent by us comes back");
+        assert!(visit(back).contains("200"));
+    });
+    assert!(code == 0 && said.contains("signed in to far"), "{said}");
+    let file = workspace.home().join(".gripper/mcp/tokens.json");
+    assert!(fs::read_to_string(&file).unwrap().contains("secret1"));
+    assert_eq!(echo().stdout.trim(), "hello");
+    visit(&server.1.replace("/mcp", "/expire"));
+    let renewed = echo();
+    assert_eq!(renewed.stdout.trim(), "hello", "{}", renewed.transcript());
+    assert!(fs::read_to_string(&file).unwrap().contains("secret2"), "it was renewed without anybody");
+    for told in [said, alone.transcript(), renewed.transcript()] {
+        assert!(!told.contains("secret") && !told.contains("hush"), "{told}");
+    }
+    let out = gripper(&workspace, &["mcp", "logout", "far"]);
+    assert_eq!((out.code, out.stdout.trim()), (0, "signed out of far"), "{}", out.transcript());
+    assert!(!fs::read_to_string(&file).unwrap().contains("secret"));
+    assert!(echo().stderr.contains("needs to be signed in to"));
+}
+
+#[rstest]
+#[case::declined(&["refuses"], "it was refused: access_denied")]
+#[case::token_sent_in_the_open(&["leaky"], "it leads to http://192.0.2.1/token, which is not https")]
+fn signing_in_that_fails_says_why(#[case] habits: &[&str], #[case] why: &str) {
+    let server = Listening::start(&[&["http", "oauth"], habits].concat());
+    let workspace = with_servers(json!({ "far": { "url": server.1 } }));
+    let (code, said) = log_in(&workspace, |back| drop(visit(back)));
+    assert!(code == 1 && said.contains(why), "{said}");
+    assert!(!workspace.home().join(".gripper/mcp/tokens.json").exists());
 }
 
 #[test]
@@ -429,25 +516,41 @@ fn a_tool_of_a_server_is_a_hook() {
     );
 }
 
+/// A server that starts at once and has one tool.
+const HONEST: &str = r#"while read -r line; do
+    id=${line#*\"id\":}; id=${id%%[,\}]*}
+    case $line in
+    *'"initialize"'*) result='{"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}' ;;
+    *'"tools/list"'*) result='{"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}' ;;
+    *'"tools/call"'*) result='{"content": [{"type": "text", "text": "hello"}]}' ;;
+    *) continue ;;
+    esac
+    echo "{\"jsonrpc\": \"2.0\", \"id\": $id, \"result\": $result}"
+done
+"#;
+
 #[test]
 fn servers_that_hang_hold_nobody_up_and_nothing_is_left_behind() {
     let workspace = Workspace::new();
-    let mut servers = json!({ "good": peer(&[]) });
-    for n in 0..12 {
-        servers[format!("hangs{n}")] = peer(&["silent", &workspace.project().to_string_lossy()]);
+    let mark = workspace.project().join("honest").to_string_lossy().into_owned();
+    fs::write(&mark, HONEST).unwrap();
+    let mut servers = json!({});
+    for n in 0..100 {
+        servers[format!("good{n}")] = json!({ "command": "sh", "args": [mark] });
+        let hangs = ["-c", "read -r hello; read -r nothing; exit 1", &mark];
+        servers[format!("hangs{n}")] = json!({ "command": "sh", "args": hangs });
     }
     settings(&workspace, json!({ "mcpServers": servers }));
     let begin = Instant::now();
-    let results = turn(&workspace, &[("mcp__good__echo", json!({"text": "at once"}))]);
-    assert_all(&results, &["at once"]);
+    let peak = json!({ "command": "grep VmHWM /proc/$PPID/status", "description": "most memory so far" });
+    let read = ("Read", json!({ "file_path": mark }));
+    let results = turn(&workspace, &[read, ("mcp__good77__echo", json!({})), ("Bash", peak)]);
+    assert_all(&results[..2], &["while read", "hello"]);
+    let kilobytes: Vec<u64> = results[2].split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    assert!(kilobytes[0] < 200 * 1024, "{results:?}");
     let listed = gripper(&workspace, &["tools"]);
-    assert!(
-        listed.stderr.contains("still connecting, their tools are missing here: hangs"),
-        "{}",
-        listed.stderr
-    );
+    assert!(listed.stderr.contains("still connecting, their tools are missing here: "), "{}", listed.stderr);
     assert!(begin.elapsed() < Duration::from_secs(25), "nobody waits for the limit of 30 seconds");
-    let left =
-        Command::new("pgrep").args(["-f", &format!("mcp_peer.*{}", workspace.project().display())]).output();
+    let left = Command::new("pgrep").args(["-f", &mark]).output();
     assert!(left.is_ok_and(|left| left.stdout.is_empty()));
 }

@@ -176,15 +176,15 @@ impl Host for Plain {
         let toolbox = Toolbox::builder(registry, Policy::new("/")).build();
         async { Ok(Arc::new(Room(toolbox)) as Arc<dyn Session>) }.boxed()
     }
-
-    fn concurrency(&self) -> usize {
-        10
-    }
 }
 
 impl Session for Room {
     fn toolbox(&self) -> &Arc<Toolbox> {
         &self.0
+    }
+
+    fn concurrency(&self) -> usize {
+        10
     }
 
     fn end(&self) -> BoxFuture<'_, ()> {

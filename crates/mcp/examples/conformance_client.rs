@@ -8,7 +8,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use gripper_mcp::client::{Limits, Servers, config};
+use gripper_mcp::client::{Accounts, Limits, Servers, SignIn, config};
 use gripper_runtime::{
     CallRequest, DynTool, Registry, Toolbox,
     approve::Preapproved,
@@ -34,10 +34,24 @@ fn sample(schema: &Value) -> Value {
     )
 }
 
+/// Stands in for a person: goes to the page, and from there wherever it leads.
+struct Obedient;
+
+impl SignIn for Obedient {
+    fn open(&self, _server: &str, url: &str) {
+        let url = url.to_owned();
+        tokio::spawn(async move { reqwest::get(url).await.expect("a page").status() });
+    }
+}
+
+fn context() -> Value {
+    let context = std::env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_default();
+    serde_json::from_str(&context).unwrap_or_default()
+}
+
 /// The calls that the scenario wants, or else one of every tool.
 fn calls(toolbox: &Toolbox) -> Vec<(String, Value)> {
-    let context = std::env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_default();
-    let context: Value = serde_json::from_str(&context).unwrap_or_default();
+    let context = context();
     if let Some(wanted) = context["toolCalls"].as_array() {
         let call = |call: &Value| {
             let name = call["name"].as_str().unwrap_or_default();
@@ -66,11 +80,17 @@ fn calls(toolbox: &Toolbox) -> Vec<(String, Value)> {
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
     let url = std::env::args().next_back().expect("an address");
-    let written = json!({ "suite": { "url": url, "timeout": 20 } }).to_string();
+    let context = context();
+    let mut oauth = json!({ "clientMetadataUrl": "https://conformance-test.local/client-metadata.json" });
+    for (key, given) in [("clientId", &context["client_id"]), ("clientSecret", &context["client_secret"])] {
+        oauth[key] = given.clone();
+    }
+    let written = json!({ "suite": { "url": url, "timeout": 20, "oauth": oauth } }).to_string();
     let (node, _) = Node::parse(&written, &Source::of(Scope::CommandLine)).expect("a configuration");
     let (configs, wrong) = config::read(&[node], &[]);
     assert!(wrong.is_empty(), "{wrong:?}");
-    let servers = Servers::new(configs, Vec::new(), "/".into(), Limits::default());
+    let accounts = Accounts { file: None, person: Some(Arc::new(Obedient)) };
+    let servers = Servers::new(configs, Vec::new(), "/".into(), Limits::default(), accounts);
     let toolbox = Toolbox::builder(Registry::default(), Policy::new("/"));
     let toolbox = toolbox.approver(Arc::new(Preapproved)).build();
     servers.attach(&toolbox);

@@ -8,12 +8,12 @@
 
 use std::path::Path;
 
-use gripper_mcp::client::{Limits, Servers};
+use gripper_mcp::client::{Accounts, Limits, Servers};
 use gripper_testkit::cases;
 
 #[tokio::test]
 async fn schema_files_are_up_to_date() {
-    let servers = Servers::new(Vec::new(), Vec::new(), "/".into(), Limits::default());
+    let servers = Servers::new(Vec::new(), Vec::new(), "/".into(), Limits::default(), Accounts::default());
     for (tool, folder) in gripper_mcp::tools(&servers).iter().zip(["list_mcp_resources", "read_mcp_resource"])
     {
         let schema = serde_json::to_string_pretty(tool.spec().input.value()).unwrap() + "\n";

@@ -362,7 +362,10 @@ fn fits_call(pattern: &Pattern, request: &Request<'_>, hosts: &[Option<Vec<Strin
     match pattern {
         Pattern::AnyTool => true,
         Pattern::Tool(tool) => same_tool(tool, request.tool),
-        Pattern::Mcp { .. } => pattern.fits_mcp(request.tool, request.server),
+        Pattern::Mcp { .. } => {
+            let mut also = request.also.iter();
+            pattern.fits_mcp(request.tool, request.server) || also.any(|name| pattern.fits_mcp(name, None))
+        }
         Pattern::Domain(domain) => hosts.iter().any(|host| match host {
             Some(labels) => domain.fits_labels(labels),
             None => domain.is_any(),
@@ -380,7 +383,8 @@ fn fits_call(pattern: &Pattern, request: &Request<'_>, hosts: &[Option<Vec<Strin
         }
         Pattern::Param { tool, name, value } => {
             let given = request.input.and_then(|input| input.get(name));
-            same_tool(tool, request.tool) && given.is_some_and(|given| scalar(given, value))
+            let same = same_tool(tool, request.tool) || request.also.iter().any(|name| name == tool);
+            same && given.is_some_and(|given| scalar(given, value))
         }
         Pattern::Command(_) | Pattern::Path { .. } => false,
     }

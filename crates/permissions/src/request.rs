@@ -104,6 +104,8 @@ pub struct Request<'a> {
     pub tool: &'a str,
     /// The MCP server it belongs to.
     pub server: Option<&'a str>,
+    /// Further names of a server's tool, by which rules may mean it.
+    pub also: &'a [Cow<'static, str>],
     /// The input, for rules about single values.
     pub input: Option<&'a Value>,
     /// Everything the call would touch.
@@ -136,6 +138,7 @@ impl<'a> Request<'a> {
         Self {
             tool,
             server: None,
+            also: &[],
             input: None,
             subjects: Vec::new(),
             read_only: false,

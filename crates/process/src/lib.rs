@@ -44,6 +44,15 @@ use confine::{Cage, Held};
 use live::{Keep, Live};
 use tree::Tree;
 
+/// Starts a program of the person's, such as a browser, that is theirs to end. Nothing is heard of it.
+pub fn launch(program: &str, argument: &str) -> io::Result<()> {
+    let mut command = std::process::Command::new(program);
+    command.arg(argument).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn()?;
+    std::thread::spawn(move || child.wait());
+    Ok(())
+}
+
 /// What to run, and its limits.
 #[derive(Debug, Clone)]
 pub struct Spec {

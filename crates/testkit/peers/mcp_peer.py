@@ -6,6 +6,7 @@ On http and sse it listens on a free port of the loopback and prints the address
 """
 import json, os, sys, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlparse
 
 WAY = sys.argv[1] if len(sys.argv) > 1 else "stdio"
 HABITS = sys.argv[2:]
@@ -13,6 +14,7 @@ OBJECT = {"type": "object"}
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 lock = threading.Lock()
 calls = {"n": 0}
+issued = {"n": 0, "out": 0}
 asked = {}
 
 
@@ -39,6 +41,8 @@ def tools():
         listed.append({"name": "near", "inputSchema": OBJECT, "_meta": {"anthropic/alwaysLoad": True}})
         listed.append({"name": "person", "inputSchema": OBJECT, "_meta": {"anthropic/requiresUserInteraction": True}})
         listed.append({"name": "small", "inputSchema": OBJECT, "_meta": {"anthropic/maxResultSizeChars": 50}})
+    if "dotted" in HABITS:
+        listed += [{"name": name, "inputSchema": OBJECT} for name in ["a/b", "c.d", "c_d"]]
     if "hostile" in HABITS:
         many = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(100_000)}}
         self_ref = {"type": "object", "$ref": "#"}
@@ -224,7 +228,46 @@ class Web(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def sign_in(self, body):
+        """The server's own place to sign in, as far as `oauth` among the habits wants one. True if that was it."""
+        if "oauth" not in HABITS or self.path in ("/mcp", "/sse") or self.path.startswith("/post"):
+            return False
+        here = f"http://{self.headers['Host']}"
+        asked = {name: values[0] for name, values in parse_qs(urlparse(self.path).query or body).items()}
+        path = urlparse(self.path).path
+        known = {
+            "/.well-known/oauth-protected-resource": {"resource": f"{here}/mcp", "authorization_servers": [here]},
+            "/.well-known/oauth-authorization-server": {
+                "issuer": here, "authorization_endpoint": f"{here}/authorize",
+                "token_endpoint": "http://192.0.2.1/token" if "leaky" in HABITS else f"{here}/token",
+                "registration_endpoint": f"{here}/register", "code_challenge_methods_supported": ["S256"]},
+            "/register": {"client_id": "c", "client_secret": "hush", "redirect_uris": []},
+        }
+        if path == "/authorize":
+            answer = "error=access_denied" if "refuses" in HABITS else "code=k"
+            back = f"{asked['redirect_uri']}?{answer}&state={asked['state']}"
+            self.reply(302, Location=back)
+        elif path == "/token":
+            issued["n"] += 1
+            fits = asked.get("code") == "k" or asked.get("refresh_token") == f"again{issued['n'] - 1}"
+            token = {"access_token": f"secret{issued['n']}", "token_type": "bearer", "refresh_token": f"again{issued['n']}"}
+            self.reply(200 if fits else 400, json.dumps(token if fits else {"error": "invalid_grant"}).encode())
+        elif path == "/expire":
+            issued["out"] = issued["n"]
+            self.reply(200)
+        else:
+            self.reply(200 if path in known else 404, json.dumps(known.get(path)).encode())
+        return True
+
+    def is_known(self):
+        if "token" in HABITS:
+            return self.headers.get("Authorization") == "Bearer sesame"
+        now = issued["n"] if issued["n"] > issued["out"] else None
+        return "oauth" not in HABITS or self.headers.get("Authorization") == f"Bearer secret{now}"
+
     def do_GET(self):
+        if self.sign_in(""):
+            return
         if WAY != "sse" or not self.path.startswith("/sse"):
             return self.reply(405)
         self.send_response(200)
@@ -249,9 +292,12 @@ class Web(BaseHTTPRequestHandler):
         self.reply(200)
 
     def do_POST(self):
-        message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if "token" in HABITS and self.headers.get("Authorization") != "Bearer sesame":
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.sign_in(body.decode()):
+            return
+        if not self.is_known():
             return self.reply(401, WWW_Authenticate="Bearer")
+        message = json.loads(body)
         if WAY == "sse":
             if not self.path.startswith("/post"):
                 return self.reply(404)

@@ -19,6 +19,8 @@ use gripper_runtime::{
     tool::ToolSpec,
 };
 
+use tokio::sync::watch;
+
 use crate::{
     basis::{Basis, PolicyFlags},
     exit::UsageError,
@@ -114,11 +116,6 @@ impl Host for Front {
     fn open(&self, opening: Opening) -> BoxFuture<'_, Result<Arc<dyn ClientSession>, String>> {
         self.opened(opening).map(|opened| opened.map_err(|error| format!("{error:#}"))).boxed()
     }
-
-    fn concurrency(&self) -> usize {
-        let usual = gripper_runtime::Settings::default().max_concurrency;
-        self.environment.max_concurrency.unwrap_or(usual)
-    }
 }
 
 /// One client's session.
@@ -174,6 +171,14 @@ impl Served {
 impl ClientSession for Served {
     fn toolbox(&self) -> &Arc<Toolbox> {
         &self.toolbox
+    }
+
+    fn concurrency(&self) -> usize {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).concurrency()
+    }
+
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.servers.published())
     }
 
     fn refresh(&self) {

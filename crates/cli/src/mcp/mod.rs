@@ -1,5 +1,6 @@
 //! `gripper mcp`: the tools, served to any client of the Model Context Protocol.
 
+pub(crate) mod browser;
 mod host;
 mod install;
 mod servers;

@@ -1,4 +1,4 @@
-//! `gripper mcp list` and `gripper mcp test`: the servers whose tools are used here.
+//! `gripper mcp list`, `test`, `login` and `logout`: the servers whose tools are used here.
 
 use std::{sync::Arc, time::Instant};
 
@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use crate::{
     basis::{Basis, PolicyFlags},
     exit::{Exit, UsageError},
-    interrupt, session,
+    interrupt,
+    mcp::browser::Browser,
+    session,
     show::{self, BAD, BOLD, DIM, GOOD, NOTE},
 };
 
@@ -41,6 +43,20 @@ pub(crate) enum Action {
         #[command(flatten)]
         policy: PolicyFlags,
     },
+    /// Sign in to a server that asks for it, in a browser
+    Login {
+        /// The server's name
+        server: String,
+        #[command(flatten)]
+        policy: PolicyFlags,
+    },
+    /// Forget who is signed in to a server
+    Logout {
+        /// The server's name
+        server: String,
+        #[command(flatten)]
+        policy: PolicyFlags,
+    },
 }
 
 /// Why there are none where the folder has some.
@@ -48,10 +64,18 @@ const ASIDE: &str = "those of this folder's .mcp.json are set aside until you tr
 
 pub(crate) async fn run(action: Action, environment: Environment) -> anyhow::Result<Exit> {
     let policy = match &action {
-        Action::List { policy, .. } | Action::Test { policy, .. } => policy,
+        Action::List { policy, .. }
+        | Action::Test { policy, .. }
+        | Action::Login { policy, .. }
+        | Action::Logout { policy, .. } => policy,
+    };
+    let person = match &action {
+        Action::List { .. } | Action::Logout { .. } => None,
+        Action::Test { .. } => Browser::if_attended(),
+        Action::Login { .. } => Some(Arc::new(Browser) as _),
     };
     let mut basis = Basis::read(policy, &environment)?;
-    let servers = session::servers(&environment, &mut basis);
+    let servers = session::servers(&environment, &mut basis, person);
     let policy = &basis.loaded.policy;
     let aside = !policy.trusted && policy.root.join(".mcp.json").exists();
     let none = if aside { ASIDE } else { "put them into .mcp.json or the mcpServers of your settings" };
@@ -59,7 +83,9 @@ pub(crate) async fn run(action: Action, environment: Environment) -> anyhow::Res
     let work = async {
         match &action {
             Action::List { wait, json, .. } => list(&servers, *wait, *json, none).await,
-            Action::Test { server, json, .. } => test(&servers, server, *json, none).await,
+            Action::Test { server, json, .. } => test(&named(&servers, server, none)?, *json).await,
+            Action::Login { server, .. } => login(&named(&servers, server, none)?).await,
+            Action::Logout { server, .. } => logout(&named(&servers, server, none)?),
         }
     };
     let outcome = interrupt::unless(&mut interrupt, work).await.unwrap_or(Ok(Exit::Interrupted));
@@ -111,12 +137,41 @@ async fn list(servers: &Servers, wait: f64, json: bool, none: &str) -> anyhow::R
     Ok(if sound { Exit::Ok } else { Exit::Failed })
 }
 
-async fn test(servers: &Servers, name: &str, json: bool, none: &str) -> anyhow::Result<Exit> {
-    let server = servers.named(name).ok_or_else(|| {
+fn named(servers: &Servers, name: &str, none: &str) -> Result<Arc<Server>, UsageError> {
+    servers.named(name).ok_or_else(|| {
         let known: Vec<String> = servers.all().iter().map(|server| server.config.name.clone()).collect();
         let known = if known.is_empty() { format!("there is none: {none}") } else { known.join(", ") };
         UsageError(format!("there is no server \"{name}\" ({known})"))
-    })?;
+    })
+}
+
+async fn login(server: &Arc<Server>) -> anyhow::Result<Exit> {
+    let name = show::safe(&server.config.name);
+    Ok(match server.connection().await {
+        Err(why) => {
+            show::error(&format!("{name}: {}", show::one_line(&why, 2_000)));
+            Exit::Failed
+        }
+        Ok(_) if server.is_signed_in() => {
+            show::line(&format!("signed in to {name}"))?;
+            Exit::Ok
+        }
+        Ok(_) => {
+            show::line(&format!("{name} is connected, and asks nobody to sign in"))?;
+            Exit::Ok
+        }
+    })
+}
+
+fn logout(server: &Arc<Server>) -> anyhow::Result<Exit> {
+    let name = show::safe(&server.config.name);
+    let was = server.sign_out().map_err(anyhow::Error::msg)?;
+    let words = if was { "signed out of" } else { "nobody was signed in to" };
+    show::line(&format!("{words} {name}"))?;
+    Ok(Exit::Ok)
+}
+
+async fn test(server: &Arc<Server>, json: bool) -> anyhow::Result<Exit> {
     let begin = Instant::now();
     let connected = server.connection().await.map(drop);
     let connecting = begin.elapsed();
@@ -126,7 +181,7 @@ async fn test(servers: &Servers, name: &str, json: bool, none: &str) -> anyhow::
         "connect_ms": millis(connecting), "error": connected.as_ref().err(),
     });
     if connected.is_ok() {
-        describe(&server, &mut told).await;
+        describe(server, &mut told).await;
     }
     told["complaints"] = json!(server.complaints());
     if json {

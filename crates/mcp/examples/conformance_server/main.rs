@@ -27,10 +27,6 @@ impl Host for Front {
         let opened = tools::toolbox(&self.0, opening.approver);
         async move { Ok(Arc::new(Open(opened?)) as Arc<dyn Session>) }.boxed()
     }
-
-    fn concurrency(&self) -> usize {
-        16
-    }
 }
 
 struct Open(Arc<Toolbox>);
@@ -38,6 +34,10 @@ struct Open(Arc<Toolbox>);
 impl Session for Open {
     fn toolbox(&self) -> &Arc<Toolbox> {
         &self.0
+    }
+
+    fn concurrency(&self) -> usize {
+        16
     }
 
     fn documents(&self) -> Vec<Document> {

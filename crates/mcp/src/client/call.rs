@@ -136,7 +136,7 @@ impl Server {
                 biased;
                 answer = &mut handle.rx => return Ok(answer.unwrap_or(Err(ServiceError::TransportClosed))),
                 Ok(()) = beats.changed() => due = (Instant::now() + limit).min(last),
-                () = tokio::time::sleep(LOOK), if connection.front.asking.load(Ordering::SeqCst) > 0 => {
+                () = tokio::time::sleep(LOOK), if self.waits_for_a_person(connection) => {
                     due = Instant::now() + limit;
                 }
                 () = tokio::time::sleep_until(due) => {
@@ -150,6 +150,10 @@ impl Server {
                 }
             }
         }
+    }
+
+    fn waits_for_a_person(&self, connection: &Connection) -> bool {
+        connection.front.asking.load(Ordering::SeqCst) > 0 || self.is_awaited()
     }
 
     async fn trouble(&self, connection: &Arc<Connection>, error: ServiceError) -> ToolError {

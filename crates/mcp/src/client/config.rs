@@ -13,6 +13,8 @@ use gripper_runtime::{
 use reqwest::header::{HeaderName, HeaderValue};
 use serde::Deserialize;
 
+pub use super::sign_in::OAuth;
+
 /// How long a call may stay without a word, unless its server says otherwise.
 const CALL_LIMIT: Duration = Duration::from_secs(120);
 /// From here on a time limit is meant in milliseconds: both units are in use, and nobody waits so long.
@@ -57,6 +59,8 @@ pub enum Endpoint {
         headers: BTreeMap<String, String>,
         /// Only the older form, with a stream of events for the answers, is spoken.
         older: bool,
+        /// How to sign in, if it asks for that. Nothing where the headers say who calls.
+        oauth: Option<OAuth>,
     },
 }
 
@@ -90,6 +94,7 @@ struct Raw {
     env: Option<BTreeMap<String, String>>,
     url: Option<String>,
     headers: Option<BTreeMap<String, String>>,
+    oauth: Option<OAuth>,
     timeout: Option<f64>,
     always_load: Option<bool>,
     trusted: Option<bool>,
@@ -152,7 +157,15 @@ fn server(name: &str, node: &Node, env: &[(OsString, OsString)]) -> Result<Optio
                     return Err(format!("\"{name}\" cannot be sent as a header"));
                 }
             }
-            Endpoint::Http { url, headers, older: kind == "sse" }
+            let named = headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
+            let mut oauth = raw.oauth.unwrap_or_default();
+            for text in [&mut oauth.client_id, &mut oauth.client_secret].into_iter().flatten() {
+                *text = fill(text)?;
+            }
+            if oauth.client_secret.is_some() && oauth.client_id.is_none() {
+                return Err("\"clientSecret\" needs a \"clientId\"".to_owned());
+            }
+            Endpoint::Http { url, headers, older: kind == "sse", oauth: (!named).then_some(oauth) }
         }
         other => return Err(format!("there is no type \"{other}\": use stdio, http or sse")),
     };

@@ -12,6 +12,7 @@ use reqwest::{
 use rmcp::{
     ErrorData,
     model::{ClientJsonRpcMessage, ClientRequest, JsonRpcMessage, ServerJsonRpcMessage},
+    transport::auth::WWWAuthenticateParams,
     transport::streamable_http_client::{
         AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpClient,
         StreamableHttpError, StreamableHttpPostResponse,
@@ -19,7 +20,10 @@ use rmcp::{
 };
 use sse_stream::{Sse, SseStream};
 
-use super::link::{Carrier, Incoming, LARGEST, Link, Oddities};
+use super::{
+    link::{Carrier, Incoming, LARGEST, Link, Oddities},
+    sign_in::{Account, Asked, ROUNDS, TOKEN_WANTED},
+};
 
 const STREAM: &str = "text/event-stream";
 const JSON: &str = "application/json";
@@ -33,11 +37,15 @@ type Headers = HashMap<HeaderName, HeaderValue>;
 type Failure = StreamableHttpError<reqwest::Error>;
 
 /// A client that takes no body larger than a message may be.
-#[derive(Clone, Default)]
-pub(super) struct Bounded(Client);
+#[derive(Clone)]
+pub(super) struct Bounded {
+    client: Client,
+    /// Who calls, if that is for us to find out.
+    account: Option<Arc<Account>>,
+}
 
 impl Bounded {
-    pub(super) fn new() -> Result<Self, String> {
+    pub(super) fn new(account: Option<Arc<Account>>) -> Result<Self, String> {
         // A redirect to another origin would hand our headers to somebody else, and other kinds than these
         // two lose the message.
         let follow = redirect::Policy::custom(|attempt| {
@@ -51,7 +59,39 @@ impl Bounded {
             }
         });
         let client = Client::builder().redirect(follow).pool_max_idle_per_host(0).build();
-        client.map(Self).map_err(|error| describe(&error))
+        client.map(|client| Self { client, account }).map_err(|error| describe(&error))
+    }
+
+    /// What says who we are.
+    pub(super) fn token(&self) -> Option<String> {
+        self.account.as_ref().and_then(|account| account.token())
+    }
+
+    /// Sends a request as who we are; a server that asks for more is given it, if that can be had.
+    async fn signed<T, Sent>(&self, send: impl Fn(Option<String>) -> Sent) -> Result<T, Failure>
+    where
+        Sent: Future<Output = Result<T, Failure>>,
+    {
+        let mut rounds = 0;
+        loop {
+            let token = self.token();
+            let error = match send(token.clone()).await {
+                Err(error) => error,
+                done => return done,
+            };
+            let asked = match &error {
+                StreamableHttpError::AuthRequired(error) => Asked::Who(&error.www_authenticate_header),
+                StreamableHttpError::InsufficientScope(error) => Asked::More(&error.www_authenticate_header),
+                _ => return Err(error),
+            };
+            match &self.account {
+                Some(account) if rounds < ROUNDS => {
+                    account.renew(asked, token.as_deref()).await.map_err(unexpected)?;
+                }
+                _ => return Err(error),
+            }
+            rounds += 1;
+        }
     }
 
     async fn post(
@@ -60,17 +100,21 @@ impl Bounded {
         message: &ClientJsonRpcMessage,
         session: Option<&str>,
         token: Option<String>,
-        headers: Headers,
+        headers: &Headers,
     ) -> Result<Response, Failure> {
-        let mut request = self.0.post(url).header(ACCEPT, format!("{STREAM}, {JSON}"));
+        let mut request = self.client.post(url).header(ACCEPT, format!("{STREAM}, {JSON}"));
         if let Some(token) = token {
             request = request.bearer_auth(token);
         }
-        request = request.headers(headers.into_iter().collect::<HeaderMap>());
+        request = request.headers(headers.clone().into_iter().collect::<HeaderMap>());
         if let Some(session) = session {
             request = request.header(SESSION, session);
         }
-        request.json(message).send().await.map_err(StreamableHttpError::Client)
+        let response = request.json(message).send().await.map_err(StreamableHttpError::Client)?;
+        match challenge(&response) {
+            Some(challenge) => Err(challenge),
+            None => Ok(response),
+        }
     }
 }
 
@@ -117,13 +161,16 @@ fn unexpected(words: String) -> Failure {
 
 /// A challenge to say who we are, if the answer is one.
 fn challenge(response: &Response) -> Option<Failure> {
-    let words = response.headers().get(WWW_AUTHENTICATE)?.to_str().ok()?.to_owned();
-    match response.status() {
-        StatusCode::UNAUTHORIZED => Some(StreamableHttpError::AuthRequired(AuthRequiredError::new(words))),
-        StatusCode::FORBIDDEN => {
-            let scope =
-                words.split_once("scope=\"").and_then(|(_, rest)| Some(rest.split_once('"')?.0.to_owned()));
-            Some(StreamableHttpError::InsufficientScope(InsufficientScopeError::new(words, scope)))
+    let words = response.headers().get(WWW_AUTHENTICATE).and_then(|words| words.to_str().ok());
+    match (response.status(), words) {
+        (StatusCode::UNAUTHORIZED, words) => {
+            let words = words.unwrap_or_default().to_owned();
+            Some(StreamableHttpError::AuthRequired(AuthRequiredError::new(words)))
+        }
+        (StatusCode::FORBIDDEN, Some(words)) => {
+            let asked = WWWAuthenticateParams::parse(words, response.url());
+            let error = InsufficientScopeError::new(words.to_owned(), asked.scope.clone());
+            asked.is_insufficient_scope().then_some(StreamableHttpError::InsufficientScope(error))
         }
         _ => None,
     }
@@ -141,10 +188,9 @@ impl StreamableHttpClient for Bounded {
         custom_headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Failure> {
         let attached = session_id.is_some();
-        let response = self.post(&uri, &message, session_id.as_deref(), auth_header, custom_headers).await?;
-        if let Some(challenge) = challenge(&response) {
-            return Err(challenge);
-        }
+        let session = session_id.as_deref();
+        let send = |token| self.post(&uri, &message, session, auth_header.clone().or(token), &custom_headers);
+        let response = self.signed(send).await?;
         let status = response.status();
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             return Ok(StreamableHttpPostResponse::Accepted);
@@ -178,7 +224,8 @@ impl StreamableHttpClient for Bounded {
         auth_header: Option<String>,
         custom_headers: Headers,
     ) -> Result<(), Failure> {
-        self.0.delete_session(uri, session_id, auth_header, custom_headers).await
+        let token = auth_header.or(self.token());
+        self.client.delete_session(uri, session_id, token, custom_headers).await
     }
 
     async fn get_stream(
@@ -189,17 +236,17 @@ impl StreamableHttpClient for Bounded {
         auth_header: Option<String>,
         custom_headers: Headers,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failure> {
-        let client = &self.0;
-        client
-            .get_stream_with_max_sse_event_size(
-                uri,
-                session_id,
-                last_event_id,
-                auth_header,
-                custom_headers,
+        let send = |token| {
+            self.client.get_stream_with_max_sse_event_size(
+                uri.clone(),
+                session_id.clone(),
+                last_event_id.clone(),
+                auth_header.clone().or(token),
+                custom_headers.clone(),
                 LARGEST,
             )
-            .await
+        };
+        self.signed(send).await
     }
 }
 
@@ -299,7 +346,8 @@ async fn post_older(client: &Bounded, place: &Url, headers: Headers, text: Strin
         JsonRpcMessage::Request(request) => Some(request.id.clone()),
         _ => None,
     };
-    let why = match client.post(place.as_str(), &message, None, None, headers).await {
+    let why = match client.signed(|token| client.post(place.as_str(), &message, None, token, &headers)).await
+    {
         Ok(response) if response.status().is_success() => return,
         Ok(response) => format!("the server refused the message: HTTP {}", response.status()),
         Err(error) => words(&error),
@@ -311,9 +359,7 @@ async fn post_older(client: &Bounded, place: &Url, headers: Headers, text: Strin
 pub(super) fn words(error: &Failure) -> String {
     match error {
         StreamableHttpError::Client(error) => describe(error),
-        StreamableHttpError::AuthRequired(_) => "the server wants to know who calls (HTTP 401): put a token \
-             into its headers, such as \"Authorization\": \"Bearer ${TOKEN}\""
-            .to_owned(),
+        StreamableHttpError::AuthRequired(_) => TOKEN_WANTED.to_owned(),
         other => other.to_string(),
     }
 }

@@ -15,6 +15,7 @@ mod offer;
 mod open;
 mod results;
 mod server;
+mod sign_in;
 mod tool;
 
 use std::{
@@ -41,6 +42,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use offer::Offer;
 pub use server::{Connection, Phase, Server};
+pub use sign_in::SignIn;
 pub use tool::RemoteTool;
 
 use call::Asked;
@@ -70,9 +72,20 @@ impl Default for Limits {
     }
 }
 
+/// Signing in to servers.
+#[derive(Default)]
+pub struct Accounts {
+    /// Where tokens are kept. Without it they are forgotten at the end.
+    pub file: Option<PathBuf>,
+    /// Who opens the page to sign in on. Without anybody nobody is signed in.
+    pub person: Option<Arc<dyn SignIn>>,
+}
+
 /// The servers of a process, shared by its sessions. They end when this is dropped.
 pub struct Servers {
     shared: Arc<Shared>,
+    /// Counts what was put into sessions.
+    published: watch::Sender<u64>,
     all: RwLock<Vec<Arc<Server>>>,
 }
 
@@ -106,6 +119,7 @@ impl Servers {
         env: Vec<(OsString, OsString)>,
         cwd: PathBuf,
         limits: Limits,
+        accounts: Accounts,
     ) -> Arc<Self> {
         let shared = Shared {
             env,
@@ -116,8 +130,15 @@ impl Servers {
             keepers: TaskTracker::new(),
             farewells: TaskTracker::new(),
             limits,
+            starting: tokio::sync::Mutex::default(),
+            tokens: Arc::new(sign_in::Tokens::new(accounts.file)),
+            person: accounts.person,
         };
-        let servers = Arc::new(Self { shared: Arc::new(shared), all: RwLock::default() });
+        let servers = Arc::new(Self {
+            shared: Arc::new(shared),
+            published: watch::Sender::new(0),
+            all: RwLock::default(),
+        });
         servers.replace(configs);
         servers
     }
@@ -189,7 +210,13 @@ impl Servers {
 
     fn publish_to(&self, toolbox: &Toolbox) -> Vec<String> {
         let refused = toolbox.set_foreign_tools(self.tools(), self.connecting());
+        self.published.send_modify(|count| *count += 1);
         refused.iter().map(ToString::to_string).collect()
+    }
+
+    /// Changes whenever tools were put into sessions.
+    pub fn published(&self) -> watch::Receiver<u64> {
+        self.published.subscribe()
     }
 
     /// The tools that are known now.

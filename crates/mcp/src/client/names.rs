@@ -12,6 +12,8 @@ use sha2::{Digest, Sha256};
 const LONGEST: usize = 64;
 /// Longest part that stands for the server; what is left is enough for a tool and its hash.
 const LONGEST_SERVER: usize = 40;
+/// Longest original name that is known beside the one that is used.
+const LONGEST_ORIGINAL: usize = 200;
 const HASH: usize = 8;
 
 /// Whether a server can be called in the names of its tools just what it is called.
@@ -33,9 +35,25 @@ pub(super) fn of_server(name: &str, taken: &mut HashSet<String>) -> String {
     unique(wanted, LONGEST_SERVER, name, taken)
 }
 
-/// The name of a tool, different from those in `taken`.
+/// The name of a tool. One that needs no change is its own; others are different from those in `taken`.
 pub(super) fn of_tool(server: &str, tool: &str, taken: &mut HashSet<String>) -> String {
+    if is_plain_tool(server, tool) {
+        return format!("mcp__{server}__{tool}");
+    }
     unique(format!("mcp__{server}__{}", plain(tool)), LONGEST, tool, taken)
+}
+
+/// The name of a tool before anything in it was replaced, if that is another and cannot be taken for that of
+/// another server's tool.
+pub(super) fn original(server: &str, tool: &str, name: &str) -> Option<String> {
+    let original = format!("mcp__{server}__{tool}");
+    let clear = !server.contains("__") && !server.ends_with('_') && original.len() <= LONGEST_ORIGINAL;
+    (clear && original != name).then_some(original)
+}
+
+/// Whether nothing in the name of a tool needs to be replaced.
+pub(super) fn is_plain_tool(server: &str, tool: &str) -> bool {
+    plain(tool) == tool && format!("mcp__{server}__{tool}").len() <= LONGEST
 }
 
 fn plain(name: &str) -> String {
@@ -58,7 +76,7 @@ fn unique(wanted: String, longest: usize, original: &str, taken: &mut HashSet<St
 
 #[cfg(test)]
 mod tests {
-    use super::{of_server, of_tool};
+    use super::{of_server, of_tool, original};
     use std::collections::HashSet;
 
     #[test]
@@ -74,6 +92,11 @@ mod tests {
         assert_eq!((names[2].as_str(), names[3].as_str()), ("mcp__srv____", "mcp__srv__a__b"));
         assert!(names[4].len() == 64 && names[5].len() == 64 && names[4] != names[5]);
         assert_eq!(names[6], "mcp__srv__do-thing");
+        assert_eq!(original("s.v", "do.it", "mcp__s_v__do_it").as_deref(), Some("mcp__s.v__do.it"));
+        assert_eq!(original("srv", "echo", "mcp__srv__echo"), None);
+        // Rules for `git` must not fit the tools of these.
+        assert_eq!(original("git__evil", "x", "n"), None);
+        assert_eq!(original("git_", "x", "n"), None);
         let between = of_server("git__evil", &mut HashSet::new());
         assert!(between.starts_with("git_evil_") && !between.contains("__"), "{between}");
         let server = of_server(&long, &mut HashSet::new());

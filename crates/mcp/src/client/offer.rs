@@ -8,7 +8,7 @@ use rmcp::{
 };
 use serde_json::Value;
 
-use super::{front::Front, server::Server, tool::RemoteTool};
+use super::{front::Front, names, server::Server, tool::RemoteTool};
 
 /// Pages of a list, and tools of a server: more is not a list but a trap.
 const MOST_PAGES: usize = 100;
@@ -35,8 +35,9 @@ pub(super) async fn ask(server: &Arc<Server>, peer: &Peer<RoleClient>) -> Result
     if info.is_none_or(|info| info.capabilities.tools.is_none()) {
         return Ok(offer);
     }
-    let (mut taken, mut seen) = (HashSet::new(), HashSet::new());
+    let (mut tools, mut seen) = (Vec::new(), HashSet::new());
     let mut cursor = None;
+    let mut endless = true;
     for _ in 0..MOST_PAGES {
         let page = PaginatedRequestParams::default().with_cursor(cursor);
         let page = peer.list_tools(Some(page)).await.map_err(|error| error.to_string())?;
@@ -46,23 +47,32 @@ pub(super) async fn ask(server: &Arc<Server>, peer: &Peer<RoleClient>) -> Result
                 offer.complaints.push("a tool without a name is left out".to_owned());
             } else if !seen.insert(name.clone()) {
                 offer.complaints.push(format!("the tool {name:?} is offered twice; the first one counts"));
-            } else if offer.tools.len() == MOST_TOOLS {
-                offer.complaints.push(format!("it has more than {MOST_TOOLS} tools; the rest is left out"));
-                return Ok(offer);
-            } else {
-                let (tool, complaint) = RemoteTool::new(server, tool, &mut taken);
-                offer.tools.push(Arc::new(tool));
-                offer.complaints.extend(complaint.map(|why| format!("the tool {name:?}: {why}")));
+            } else if tools.len() < MOST_TOOLS {
+                tools.push(tool);
             }
         }
-        cursor = page.next_cursor;
+        cursor = page.next_cursor.filter(|_| seen.len() <= MOST_TOOLS);
         if cursor.is_none() {
-            return Ok(offer);
+            endless = false;
+            break;
         }
     }
-    offer
-        .complaints
-        .push(format!("its list of tools has no end; after {MOST_PAGES} pages it is taken as it is"));
+    if endless {
+        let words = format!("its list of tools has no end; after {MOST_PAGES} pages it is taken as it is");
+        offer.complaints.push(words);
+    } else if seen.len() > MOST_TOOLS {
+        offer.complaints.push(format!("it has more than {MOST_TOOLS} tools; the rest is left out"));
+    }
+    // What is called just so keeps the name, and with it what rules say of it.
+    let kept = |tool: &&rmcp::model::Tool| names::is_plain_tool(&server.slug, &tool.name);
+    let mut taken: HashSet<String> =
+        tools.iter().filter(kept).map(|tool| format!("mcp__{}__{}", server.slug, tool.name)).collect();
+    for tool in tools {
+        let name = tool.name.to_string();
+        let (tool, complaint) = RemoteTool::new(server, tool, &mut taken);
+        offer.tools.push(Arc::new(tool));
+        offer.complaints.extend(complaint.map(|why| format!("the tool {name:?}: {why}")));
+    }
     Ok(offer)
 }
 

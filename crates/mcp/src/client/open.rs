@@ -65,16 +65,24 @@ pub(super) async fn open(server: &Server, oddities: &Arc<Oddities>) -> Result<Op
             let spec = Spec { env: all, ..Spec::exec(command, args, &server.shared.cwd) };
             stdio(server, spec, oddities).await
         }
-        Endpoint::Http { url, headers, older } => {
+        Endpoint::Http { url, headers, older, .. } => {
             let headers: HashMap<HeaderName, HeaderValue> = headers
                 .iter()
                 .filter_map(|(name, value)| Some((name.try_into().ok()?, value.try_into().ok()?)))
                 .collect();
-            let client = Bounded::new()?;
-            let tried =
+            let client = Bounded::new(server.account.clone())?;
+            let known = client.token();
+            let mut tried =
                 if *older { Err(String::new()) } else { streamable(server, &client, url, &headers).await };
+            // Signing in takes longer than the SDK waits for the answer which revision is spoken.
+            if tried.is_err() && !older && client.token() != known {
+                tried = streamable(server, &client, url, &headers).await;
+            }
             match tried {
                 Ok(opened) => Ok(opened),
+                Err(why) if server.account.as_ref().is_some_and(|account| account.refused().is_some()) => {
+                    Err(why)
+                }
                 Err(why) => {
                     let opening = http::older(client, url, headers, oddities.clone()).await;
                     // If neither form works, what the newer one said is what counts.
@@ -118,7 +126,11 @@ async fn stdio(server: &Server, spec: Spec, oddities: &Arc<Oddities>) -> Result<
     let mut trouble = String::new();
     for mode in modes {
         let keep = Keep { head: KEPT, tail: KEPT, file: None, quota: 0 };
-        let (child, input, output) = Live::converse(spec.clone(), keep).map_err(|error| error.to_string())?;
+        let started = {
+            let _alone = server.shared.starting.lock().await;
+            Live::converse(spec.clone(), keep)
+        };
+        let (child, input, output) = started.map_err(|error| error.to_string())?;
         *server.child.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&child);
         let (link, carrier) = Link::new(oddities.clone());
         tokio::spawn(read_lines(BufReader::with_capacity(64 * 1024, output), carrier.incoming));

@@ -19,11 +19,12 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
     Limits,
-    config::ServerConfig,
+    config::{Endpoint, ServerConfig},
     front::{Front, Sessions},
     link::Oddities,
     offer::{self, Offer},
     open,
+    sign_in::{Account, SignIn, Tokens},
 };
 
 /// The first pause before a server is started again; each further one is twice as long.
@@ -35,6 +36,8 @@ const RESTARTS: u32 = 5;
 const STEADY: Duration = Duration::from_secs(60);
 /// A call waits this long for the next try, and otherwise fails.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How often it is looked whether a person is signing in.
+const LOOK: Duration = Duration::from_millis(200);
 /// How long a child has to tidy up.
 const GRACE: Duration = Duration::from_millis(500);
 /// Changes of the list of tools are looked at this often at most.
@@ -58,6 +61,10 @@ pub(super) struct Shared {
     /// Cancellations that are on their way.
     pub(super) farewells: TaskTracker,
     pub(super) limits: Limits,
+    /// Held while a child is started: many at once would hold up everything else.
+    pub(super) starting: tokio::sync::Mutex<()>,
+    pub(super) tokens: Arc<Tokens>,
+    pub(super) person: Option<Arc<dyn SignIn>>,
 }
 
 /// A configured server.
@@ -72,6 +79,8 @@ pub struct Server {
     over: CancellationToken,
     /// The child that was started last.
     pub(super) child: Mutex<Weak<Live>>,
+    /// Who we are there, if that is for us to find out.
+    pub(super) account: Option<Arc<Account>>,
 }
 
 #[derive(Clone)]
@@ -195,6 +204,13 @@ impl Server {
     pub(super) fn new(config: ServerConfig, slug: String, shared: Arc<Shared>) -> Arc<Self> {
         let state = State { phase: Phase::Idle, offer: None, failures: 0, retry: None };
         let over = shared.over.child_token();
+        let account = match &config.endpoint {
+            Endpoint::Http { url, oauth: Some(oauth), .. } => url.parse().ok().map(|url| {
+                let who = (config.name.as_str(), url, oauth.clone());
+                Arc::new(Account::new(who, shared.tokens.clone(), shared.person.clone(), over.clone()))
+            }),
+            _ => None,
+        };
         Arc::new(Self {
             config,
             slug,
@@ -202,6 +218,7 @@ impl Server {
             state: watch::Sender::new(state),
             over,
             child: Mutex::default(),
+            account,
         })
     }
 
@@ -218,6 +235,21 @@ impl Server {
     /// What it offers, as far as that is known.
     pub fn offer(&self) -> Option<Arc<Offer>> {
         self.state.borrow().offer.clone()
+    }
+
+    /// Whether a person is signing in to it just now.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.account.as_ref().is_some_and(|account| account.is_waiting())
+    }
+
+    /// Whether somebody is signed in to it.
+    pub fn is_signed_in(&self) -> bool {
+        self.account.as_ref().is_some_and(|account| account.token().is_some())
+    }
+
+    /// Forgets who is signed in to it. Says whether anybody was.
+    pub fn sign_out(&self) -> Result<bool, String> {
+        self.account.as_ref().map_or(Ok(false), |account| account.forget())
     }
 
     pub(super) fn is_busy(&self) -> bool {
@@ -352,7 +384,19 @@ impl Server {
             let odd = oddities.words().map(|odd| format!("; {odd}")).unwrap_or_default();
             Err(format!("it was not ready within {} s{odd}", limit.as_secs_f64()))
         };
-        let work = self.over.run_until_cancelled(timeout(limit, work));
+        let work = async {
+            let (mut work, mut left) = (std::pin::pin!(work), limit);
+            loop {
+                let step = LOOK.min(left);
+                match timeout(step, &mut work).await {
+                    // A person takes longer, and has a limit of their own.
+                    Err(_) if self.is_awaited() => {}
+                    Err(_) if step < left => left -= step,
+                    done => return done,
+                }
+            }
+        };
+        let work = self.over.run_until_cancelled(work);
         let opened = work.await.unwrap_or_else(|| Ok(Err("the servers are being closed".to_owned())));
         let (service, connection, offer) = opened.unwrap_or_else(|_| late())?;
         self.change(|state| {

@@ -62,6 +62,7 @@ impl RemoteTool {
                 bare(&server.slug, &name)
             }
         };
+        spec.aliases.extend(names::original(&server.config.name, &original, &name).map(Cow::Owned));
         let annotations = tool.annotations.unwrap_or_default();
         let title = tool.title.or(annotations.title).unwrap_or_else(|| original.clone());
         spec.title = Cow::Owned(title.chars().take(100).collect());

@@ -1,11 +1,17 @@
 use gripper_runtime::Tool;
 
 use super::{ListMcpResources, Output};
-use crate::client::{Limits, Resource, Servers};
+use crate::client::{Accounts, Limits, Resource, Servers};
 
 #[tokio::test]
 async fn resources_are_lines_and_silent_servers_are_named() {
-    let tool = ListMcpResources::new(Servers::new(Vec::new(), Vec::new(), "/".into(), Limits::default()));
+    let tool = ListMcpResources::new(Servers::new(
+        Vec::new(),
+        Vec::new(),
+        "/".into(),
+        Limits::default(),
+        Accounts::default(),
+    ));
     let text = |output: &Output| tool.map(output)[0].to_string();
     assert_eq!(text(&Output { resources: Vec::new(), missing: Vec::new() }), "no resources");
     let one = Resource {

@@ -4,15 +4,18 @@ use std::{
     collections::HashMap,
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use gripper_runtime::approve::{Approver, Ask, Reply};
+use gripper_runtime::{
+    DynTool, Pool, Toolbox,
+    approve::{Approver, Ask, Reply},
+};
 use rmcp::{ErrorData, RoleServer, model::ProtocolVersion, service::RequestContext};
-use tokio::sync::{OnceCell, mpsc};
+use tokio::sync::{OnceCell, mpsc, watch};
 
 use super::{Host, Opening, Session, call::Suspended, gate::Gate, log::Log};
 
@@ -31,19 +34,21 @@ pub(super) struct Client {
     pub(super) questions: Arc<Questions>,
     pub(super) log: Log,
     suspended: Mutex<HashMap<String, Suspended>>,
+    /// The tools it was told of last.
+    told: Mutex<Option<Arc<Pool>>>,
     calls: AtomicU64,
 }
 
 impl Client {
     pub(super) fn new(host: Arc<dyn Host>) -> Arc<Self> {
-        let gate = Gate::new(host.concurrency());
         Arc::new(Self {
             host,
             session: OnceCell::new(),
-            gate,
+            gate: Gate::new(1),
             questions: Arc::default(),
             log: Log::default(),
             suspended: Mutex::default(),
+            told: Mutex::default(),
             calls: AtomicU64::new(1),
         })
     }
@@ -55,13 +60,35 @@ impl Client {
     ) -> Result<Arc<dyn Session>, ErrorData> {
         let opened = self.session.get_or_try_init(|| async {
             let opening = Opening { roots: roots(context).await, approver: self.questions.clone() };
-            self.host.open(opening).await
+            let session = self.host.open(opening).await?;
+            if !stateless(context) {
+                let (mut changes, peer) = (self.changes(&session), context.peer.clone());
+                tokio::spawn(async move {
+                    while changes.next().await && peer.notify_tool_list_changed().await.is_ok() {}
+                });
+            }
+            Ok::<_, String>(session)
         });
         let session = opened.await.map_err(|why| {
             ErrorData::internal_error(format!("the session could not be opened: {why}"), None)
         })?;
         session.refresh();
+        self.gate.set_limit(session.concurrency());
         Ok(session.clone())
+    }
+
+    /// Its tools, of which it knows from now on.
+    pub(super) fn tell(&self, session: &Arc<dyn Session>) -> Arc<Pool> {
+        let pool = session.toolbox().pool();
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some(pool.clone());
+        pool
+    }
+
+    /// What changes from what it was told, or from now.
+    pub(super) fn changes(&self, session: &Arc<dyn Session>) -> Changes {
+        let (hints, toolbox) = (session.changes(), session.toolbox());
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Changes { hints, known: told.unwrap_or_else(|| toolbox.pool()), toolbox: Arc::downgrade(toolbox) }
     }
 
     /// An id that no other call of this client has.
@@ -115,6 +142,32 @@ impl Drop for Client {
             (self.session.get().cloned(), tokio::runtime::Handle::try_current())
         {
             runtime.spawn(async move { session.end().await });
+        }
+    }
+}
+
+/// The changes of a session's tools.
+pub(super) struct Changes {
+    hints: Option<watch::Receiver<u64>>,
+    toolbox: Weak<Toolbox>,
+    known: Arc<Pool>,
+}
+
+impl Changes {
+    /// Waits until there are other tools. False when there never will be.
+    pub(super) async fn next(&mut self) -> bool {
+        let Some(hints) = &mut self.hints else { return std::future::pending().await };
+        loop {
+            let Some(now) = self.toolbox.upgrade().map(|toolbox| toolbox.pool()) else { return false };
+            let same = |(a, b): (&Arc<dyn DynTool>, &Arc<dyn DynTool>)| Arc::ptr_eq(a, b);
+            let known = std::mem::replace(&mut self.known, now);
+            let (before, after) = (known.tools(), self.known.tools());
+            if before.len() != after.len() || !before.iter().zip(after).all(same) {
+                return true;
+            }
+            if hints.changed().await.is_err() {
+                return false;
+            }
         }
     }
 }

@@ -42,6 +42,13 @@ impl Gate {
         Arc::new(Self { line: Mutex::new(line) })
     }
 
+    /// Lets another number in from now on.
+    pub(super) fn set_limit(&self, limit: usize) {
+        let mut line = self.line();
+        line.limit = limit.max(1);
+        line.open();
+    }
+
     /// Waits until nothing earlier stands in the way of a call that touches this.
     pub(super) async fn enter(self: &Arc<Self>, footprint: Footprint) -> Pass {
         let (door, opened) = oneshot::channel();
@@ -125,8 +132,14 @@ mod tests {
         let beside = gate.enter(reads()).now_or_never().expect("two fit");
         let mut third = Box::pin(gate.enter(reads()));
         assert!(third.as_mut().now_or_never().is_none(), "three do not");
+        gate.set_limit(3);
+        let third = third.now_or_never().expect("now they do");
+        gate.set_limit(1);
         drop((behind, beside));
-        assert!(third.now_or_never().is_some());
+        let mut last = Box::pin(gate.enter(reads()));
+        assert!(last.as_mut().now_or_never().is_none(), "one fits");
+        drop(third);
+        assert!(last.now_or_never().is_some());
     }
 
     #[test]

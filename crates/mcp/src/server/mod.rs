@@ -28,11 +28,14 @@ use rmcp::{
         CompleteResult, CustomRequest, CustomResult, ErrorCode, Implementation, ListPromptsRequestMethod,
         ListPromptsResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
         ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource, ResourceContents,
-        ServerCapabilities, ServerConfig, SetLevelRequestMethod, SetLevelRequestParams,
+        ServerCapabilities, ServerConfig, SetLevelRequestMethod, SetLevelRequestParams, SubscriptionFilter,
     },
-    service::{RequestContext, serve_server},
+    service::{RequestContext, SubscriptionContext, serve_server},
 };
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::watch,
+};
 
 use client::{Client, stateless};
 use lines::Lines;
@@ -56,9 +59,6 @@ it, so do not try to get around one. Prefer Grep, Glob and Read over commands th
 pub trait Host: Send + Sync + 'static {
     /// Opens a session; `Err` says why not, in words for the client.
     fn open(&self, opening: Opening) -> BoxFuture<'_, Result<Arc<dyn Session>, String>>;
-
-    /// How many calls of a client run at once.
-    fn concurrency(&self) -> usize;
 }
 
 /// What a session is opened with.
@@ -73,6 +73,14 @@ pub struct Opening {
 pub trait Session: Send + Sync {
     /// Its tools and its policy.
     fn toolbox(&self) -> &Arc<Toolbox>;
+
+    /// How many calls run at once.
+    fn concurrency(&self) -> usize;
+
+    /// Changes whenever its tools may have. Without it they never do.
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
 
     /// Takes in settings that changed. Called before each request.
     fn refresh(&self) {}
@@ -163,8 +171,8 @@ impl Server {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let capabilities =
-            ServerCapabilities::builder().enable_logging().enable_tools().enable_resources().build();
+        let capabilities = ServerCapabilities::builder().enable_logging().enable_tools();
+        let capabilities = capabilities.enable_tool_list_changed().enable_resources().build();
         let own = Implementation::new("gripper", env!("CARGO_PKG_VERSION")).with_title("Gripper");
         ServerConfig::new(capabilities).with_server_info(own).with_instructions(INSTRUCTIONS)
     }
@@ -187,11 +195,32 @@ impl ServerHandler for Server {
         _page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let session = self.client(&context).session(&context).await?;
-        let pool = session.toolbox().pool();
+        let client = self.client(&context);
+        let pool = client.tell(&client.session(&context).await?);
         Ok(ListToolsResult::with_all_items(
             pool.tools().iter().map(|tool| shown::tool(tool.spec())).collect(),
         ))
+    }
+
+    fn accepted_subscription_filter(&self, _requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        let mut filter = SubscriptionFilter::new();
+        filter.tools_list_changed = Some(true);
+        Some(filter)
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        let context = subscription.request_context();
+        let client = self.client(context);
+        let mut changes = client.changes(&client.session(context).await?);
+        loop {
+            tokio::select! {
+                () = subscription.cancelled() => return Ok(()),
+                more = changes.next() => if !more { return Ok(()) },
+            }
+            if subscription.sink().notify_tool_list_changed().await.is_err() {
+                return Ok(());
+            }
+        }
     }
 
     async fn call_tool(

@@ -226,7 +226,7 @@ impl Pattern {
         if let Some(specifier) = specifier {
             return Self::param(text, &format!("mcp__{behind}"), specifier);
         }
-        let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '*');
+        let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/' | '*');
         if behind.is_empty() || behind.starts_with("__") || !behind.chars().all(plain) {
             return Err(RuleError::BadName(format!("mcp__{behind}")));
         }

@@ -290,6 +290,7 @@ fn request(admitted: &Admitted) -> Request<'_> {
     Request {
         tool: &spec.name,
         server: spec.server.as_deref(),
+        also: if spec.server.is_some() { &spec.aliases } else { &[] },
         input: Some(admitted.input.value()),
         subjects: admitted.access.subjects().to_vec(),
         read_only: admitted.access.read_only(),

@@ -76,7 +76,9 @@ impl Registry {
 
     fn insert(&mut self, tool: Arc<dyn DynTool>) -> Result<(), RegistryError> {
         let spec = tool.spec();
-        for name in spec.aliases.iter().chain([&spec.name]) {
+        // A server's own word for its tool is never told to a model, so it may be any.
+        let aliases = spec.aliases.iter().filter(|_| spec.server.is_none());
+        for name in aliases.chain([&spec.name]) {
             let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
             if name.is_empty() || name.len() > LONGEST_NAME || !plain {
                 return Err(RegistryError::BadName(name.chars().take(LONGEST_NAME).collect()));

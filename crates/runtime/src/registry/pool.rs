@@ -81,7 +81,9 @@ pub fn assemble_pool(registry: &Registry, policy: &Policy, viewer: &Viewer, conn
 
 fn absence(tool: &dyn DynTool, policy: &Policy, viewer: &Viewer) -> Option<Absence> {
     let spec = tool.spec();
-    if let Some(rule) = policy.blanket_deny(&spec.name, spec.server.as_deref()) {
+    let also = spec.aliases.iter().filter(|_| spec.server.is_some());
+    let denied = policy.blanket_deny(&spec.name, spec.server.as_deref());
+    if let Some(rule) = denied.or_else(|| also.into_iter().find_map(|name| policy.blanket_deny(name, None))) {
         let reason = format!("deny rule {} ({})", rule.rule, rule.source);
         return Some(Absence { code: ErrorCode::Denied, reason });
     }

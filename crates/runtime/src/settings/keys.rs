@@ -226,6 +226,8 @@ pub struct ServerKeys {
     pub url: Option<String>,
     /// For http and sse: headers of every request.
     pub headers: Option<BTreeMap<String, String>>,
+    /// For http and sse: how to sign in, where the server asks for that.
+    pub oauth: Option<OAuthKeys>,
     /// How long a call may stay without a word: seconds, or milliseconds from 1000 on.
     #[schemars(range(min = 0.0))]
     pub timeout: Option<f64>,
@@ -235,6 +237,22 @@ pub struct ServerKeys {
     pub trusted: Option<bool>,
     /// Is not started.
     pub disabled: Option<bool>,
+}
+
+/// How to sign in to a server. Most need none of this.
+#[derive(Debug, JsonSchema)]
+#[schemars(rename_all = "camelCase")]
+pub struct OAuthKeys {
+    /// The client that was registered with the server beforehand.
+    pub client_id: Option<String>,
+    /// Its secret, best as `${NAME}`.
+    pub client_secret: Option<String>,
+    /// Where a description of the client is published, for servers that read it there.
+    pub client_metadata_url: Option<String>,
+    /// The rights to ask for, instead of those that the server names.
+    pub scopes: Option<Vec<String>>,
+    /// The port of this machine that the browser comes back to, instead of a free one.
+    pub callback_port: Option<u16>,
 }
 
 /// What calls may do. A permissions.json holds just this.
