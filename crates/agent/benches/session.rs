@@ -19,8 +19,9 @@ use serde_json::json;
 
 const ROUNDS: usize = 30;
 const READS: usize = 10;
-/// Answers of the long session, ten calls each.
-const LONG: usize = 1_000;
+/// Answers of the long session, and calls in each.
+const LONG: usize = 100;
+const MANY: usize = 100;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
@@ -91,28 +92,30 @@ fn start(gripper: &Path, folder: &Path, url: &str) -> Child {
         .expect("gripper starts")
 }
 
-fn reads(folder: &Path, round: usize) -> Answer {
+fn reads(folder: &Path, many: usize, round: usize) -> Answer {
     let call = |answer: Answer, n: usize| {
         let file = folder.join(format!("file{n}.txt"));
         answer.call(&format!("c{round}-{n}"), "Read", json!({ "file_path": file }))
     };
-    (0..READS).fold(Answer::new(), call)
+    (0..many).fold(Answer::new(), call)
 }
 
-fn project() -> tempfile::TempDir {
+fn project(many: usize, lines: usize) -> tempfile::TempDir {
     let folder = tempfile::TempDir::new().expect("a temporary folder");
-    for n in 0..READS {
-        fs::write(folder.path().join(format!("file{n}.txt")), "a line\n".repeat(50)).expect("a file");
+    for n in 0..many {
+        fs::write(folder.path().join(format!("file{n}.txt")), "a line\n".repeat(lines)).expect("a file");
     }
     folder
 }
 
 /// From start to the first request, and from one request to the next with ten results.
 fn short(own: &Path, gripper: &Path, report: &mut Report) {
-    let project = project();
+    let project = project(READS, 50);
     let folder = project.path().to_owned();
     let watched =
-        Watched::new(move |at| if at.is_multiple_of(2) { reads(&folder, at) } else { Answer::says("done") });
+        Watched::new(
+            move |at| if at.is_multiple_of(2) { reads(&folder, READS, at) } else { Answer::says("done") },
+        );
     let (mut first, mut next) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
     let mut bodies: Vec<PathBuf> = Vec::new();
     for round in 0..=ROUNDS {
@@ -150,9 +153,10 @@ fn short(own: &Path, gripper: &Path, report: &mut Report) {
 
 /// What a session of ten thousand calls weighs beside its history.
 fn long(gripper: &Path, report: &mut Report) {
-    let project = project();
+    let project = project(MANY, 1);
     let folder = project.path().to_owned();
-    let watched = Watched::new(move |at| if at < LONG { reads(&folder, at) } else { Answer::says("done") });
+    let watched =
+        Watched::new(move |at| if at < LONG { reads(&folder, MANY, at) } else { Answer::says("done") });
     let mut child = start(gripper, project.path(), &watched.server.url());
     let asked = || watched.moments.lock().expect("no panic").len();
     let mut weights: Vec<(usize, u64)> = Vec::new();
