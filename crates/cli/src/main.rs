@@ -137,6 +137,8 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
                 "say what to do: gripper -p \"PROMPT\" works on a prompt, gripper --help lists the commands";
             return Err(exit::UsageError(words.to_owned()).into());
         }
+        // What this machine has for confinement is found out by starting a program; settings are read meanwhile.
+        std::thread::spawn(gripper_process::confine::probe);
         return block_on(print::run(*cli.print, environment));
     };
     match command {

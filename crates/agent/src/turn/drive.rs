@@ -341,17 +341,14 @@ impl Agent {
 
     /// Failures that somebody counts.
     fn note_failure(&self, result: &CallResult, work: &mut Work) {
-        match result.error_code {
-            Some(ErrorCode::Denied | ErrorCode::HookBlocked) => {
-                let id = &*result.call_id;
-                let input = work.inputs.iter().find(|(call, _)| call == id).map(|(_, input)| input.clone());
-                work.denials.push(Denial {
-                    tool_name: result.tool.to_string(),
-                    tool_use_id: id.to_owned(),
-                    tool_input: input.unwrap_or_default(),
-                });
-            }
-            _ => {}
+        if let Some(ErrorCode::Denied | ErrorCode::HookBlocked) = result.error_code {
+            let id = &*result.call_id;
+            let input = work.inputs.iter().find(|(call, _)| call == id).map(|(_, input)| input.clone());
+            work.denials.push(Denial {
+                tool_name: result.tool.to_string(),
+                tool_use_id: id.to_owned(),
+                tool_input: input.unwrap_or_default(),
+            });
         }
         if result.is_error {
             self.config.delivery.iter().for_each(|delivery| delivery.refused(&result.tool));
