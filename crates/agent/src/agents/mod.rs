@@ -75,6 +75,25 @@ impl From<&str> for ModelChoice {
     }
 }
 
+impl Definition {
+    /// One that says nothing but its name and its prompt.
+    fn new(name: &str, prompt: String, source: Option<Source>) -> Self {
+        Self {
+            name: name.to_owned(),
+            description: String::new(),
+            prompt,
+            tools: None,
+            denied: Vec::new(),
+            model: ModelChoice::Inherit,
+            mode: None,
+            max_turns: None,
+            background: false,
+            explores: false,
+            source,
+        }
+    }
+}
+
 /// The kinds of agents of a session, by name.
 #[derive(Debug, Clone)]
 pub struct Kinds(BTreeMap<String, Definition>);
@@ -83,17 +102,8 @@ impl Kinds {
     /// Those that come with Gripper.
     pub fn built_in() -> Self {
         let kind = |name: &str, description: &str, prompt: &str| Definition {
-            name: name.to_owned(),
             description: description.trim().to_owned(),
-            prompt: prompt.trim().to_owned(),
-            tools: None,
-            denied: Vec::new(),
-            model: ModelChoice::Inherit,
-            mode: None,
-            max_turns: None,
-            background: false,
-            explores: false,
-            source: None,
+            ..Definition::new(name, prompt.trim().to_owned(), None)
         };
         // The mode holds the two to looking also where a tool could do more, such as commands.
         let looking = |kind: Definition| Definition { explores: true, mode: Some(Mode::Plan), ..kind };

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, io::Read, path::Path};
 use gripper_runtime::permissions::{Diagnostic, Mode, Rule, Scope, Source};
 use serde_json::{Map, Value};
 
-use super::{Definition, ModelChoice, front_matter};
+use super::{Definition, front_matter};
 
 /// Larger files are no descriptions of agents.
 const MOST_BYTES: u64 = 256 * 1024;
@@ -86,19 +86,7 @@ impl Reader {
         prompt: Option<String>,
         source: &Source,
     ) -> Result<Definition, String> {
-        let mut kind = Definition {
-            name: usual_name.to_owned(),
-            description: String::new(),
-            prompt: prompt.unwrap_or_default(),
-            tools: None,
-            denied: Vec::new(),
-            model: ModelChoice::Inherit,
-            mode: None,
-            max_turns: None,
-            background: false,
-            explores: false,
-            source: Some(source.clone()),
-        };
+        let mut kind = Definition::new(usual_name, prompt.unwrap_or_default(), Some(source.clone()));
         for (key, value) in fields {
             if value.is_null() {
                 continue;

@@ -101,16 +101,6 @@ impl Machine {
         &self.history
     }
 
-    /// Answers since the last prompt.
-    pub fn turns(&self) -> u32 {
-        self.turns
-    }
-
-    /// Whether it waits for a prompt.
-    pub fn is_idle(&self) -> bool {
-        self.state == State::Idle
-    }
-
     /// Takes in what happened; says what is to be done.
     pub fn step(&mut self, input: Input) -> Vec<Effect> {
         let mut effects = Vec::new();
