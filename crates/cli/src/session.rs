@@ -205,11 +205,14 @@ pub(crate) struct Opening<'a> {
     pub(crate) more: Vec<Arc<dyn DynTool>>,
     /// Who asks models for hooks.
     pub(crate) judge: Option<Arc<dyn Judge>>,
+    /// Who finds files in what commands print.
+    pub(crate) finder: Option<bash::Finder>,
 }
 
 impl Default for Opening<'_> {
     fn default() -> Self {
-        Self { wanted: &|_| true, id: None, source: "startup", more: Vec::new(), judge: None }
+        let more = Vec::new();
+        Self { wanted: &|_| true, id: None, source: "startup", more, judge: None, finder: None }
     }
 }
 
@@ -233,7 +236,7 @@ pub(crate) async fn open_with(
     if let Some(limit) = environment.max_concurrency {
         limits.max_concurrency = limit;
     }
-    let services = services(environment, &basis);
+    let services = Services { finder: opening.finder, ..services(environment, &basis) };
     let servers = servers(environment, &mut basis, Browser::if_attended());
     let about_servers = (!servers.all().is_empty()).then_some(&servers);
     let mut registry = registry_of(&services, opening.wanted, about_servers)?;

@@ -15,7 +15,7 @@ use std::{
 
 use gripper_testkit::{
     Binary, Ran, Workspace,
-    model_server::{Answer, Asked, ModelServer, Wire},
+    model_server::{Answer, Asked, Gate, ModelServer, Wire},
 };
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -205,4 +205,34 @@ fn a_conversation_that_grows_too_long_is_made_shorter_and_goes_on() {
     );
     let next = gripper(&workspace, &server, Wire::Anthropic).args(["-p", "and?", "--continue"]).run();
     assert_eq!(next.stdout, "done\n", "{}", next.transcript());
+}
+
+#[test]
+fn a_fast_model_finds_the_files_in_what_commands_print() {
+    let workspace = Workspace::new();
+    let gate = Gate::default();
+    let found = gate.clone();
+    let server = ModelServer::choosing(move |asked, _| {
+        let answers = answers_in(asked);
+        Some(match asked.body["model"].as_str() {
+            Some("quick") => {
+                found.open();
+                Answer::says("NOTES")
+            }
+            _ if answers == 0 => Answer::calls("Bash", json!({ "command": "echo see NOTES" })),
+            _ => Answer::new().wait(&gate).text("Seen."),
+        })
+    });
+    let fast = json!({ "models": { "fast": "here/quick" } });
+    fs::create_dir_all(workspace.home().join(".gripper")).unwrap();
+    fs::write(workspace.home().join(".gripper/settings.json"), fast.to_string()).unwrap();
+    let ran = gripper(&workspace, &server, Wire::Anthropic)
+        .args(["-p", "look", "--output-format=json", "--allow=Bash(echo:*)"])
+        .run();
+    assert_eq!(told(&ran)["result"], "Seen.", "{}", ran.transcript());
+    let asked = server.asked();
+    let quick: Vec<_> = asked.iter().filter(|asked| asked.body["model"] == "quick").collect();
+    assert_eq!(quick.len(), 1, "{asked:?}");
+    assert!(quick[0].body["messages"].to_string().contains("see NOTES"), "{:?}", quick[0].body);
+    assert!(quick[0].body["tools"].as_array().is_none_or(Vec::is_empty), "it only reads");
 }

@@ -223,11 +223,17 @@ fn clients_hear_of_tools_that_come_and_go() {
     let wanted = standing_alone("", &json!({}), json!({ "notifications": { "toolsListChanged": true } }));
     alone.send(&json!({ "jsonrpc": "2.0", "id": 5, "method": "subscriptions/listen", "params": wanted }));
     assert_eq!(alone.heard()["method"], "notifications/subscriptions/acknowledged");
-    std::fs::remove_file(workspace.home().join(".gripper/settings.json")).unwrap();
+    // What a list said before the subscription stood is no news, so there is one change after another.
     until("it is not told", || {
         alone.send(&json!({ "jsonrpc": "2.0", "id": 6, "method": "tools/list",
             "params": standing_alone("", &json!({}), json!({})) }));
-        alone.heard()["method"] == "notifications/tools/list_changed"
+        let heard = alone.heard();
+        if heard["id"] == 6 && heard.to_string().contains("mcp__late__echo") {
+            std::fs::remove_file(workspace.home().join(".gripper/settings.json")).ok();
+        } else if heard["id"] == 6 {
+            serve_from(&workspace, "late");
+        }
+        heard["method"] == "notifications/tools/list_changed"
     });
 }
 

@@ -47,6 +47,8 @@ pub struct Services {
     pub glob: glob::Settings,
     /// How foreign bytes are parsed; without it, pictures, PDF documents and notebooks are refused.
     pub worker: Option<worker::WorkerCommand>,
+    /// Finds names of files in what commands print, beside what is plain to see.
+    pub finder: Option<bash::Finder>,
 }
 
 /// Every built-in tool, in order of name.
@@ -54,7 +56,7 @@ pub fn all(services: &Services) -> Vec<Arc<dyn DynTool>> {
     let tasks = || services.tasks.clone();
     let bash = || bash::Bash::new(services.bash.clone(), tasks());
     vec![
-        erase(bash()),
+        erase(bash().with_finder(services.finder.clone())),
         erase(bash_output::BashOutput::new(tasks())),
         erase(edit::Edit),
         erase(glob::Glob::new(services.glob)),

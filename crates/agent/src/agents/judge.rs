@@ -47,9 +47,20 @@ impl Judge for Crew {
 }
 
 async fn ask(lead: &Member, model: Chosen, prompt: String) -> Result<Judgement, String> {
+    let said = say(lead, model, include_str!("prompts/judge.md"), prompt).await?;
+    judgement_in(&said).ok_or_else(|| "the model did not say whether it is fine".to_owned())
+}
+
+/// What a model answers to one question, in few words.
+pub(super) async fn say(
+    lead: &Member,
+    model: Chosen,
+    system: &str,
+    prompt: String,
+) -> Result<String, String> {
     let request = Request {
         model: model.name,
-        system: vec![include_str!("prompts/judge.md").trim().into()],
+        system: vec![system.trim().into()],
         tools: Arc::from([]),
         messages: vec![Arc::new(Message::user(prompt))],
         max_tokens: SHORT,
@@ -66,7 +77,7 @@ async fn ask(lead: &Member, model: Chosen, prompt: String) -> Result<Judgement, 
         }
     }
     lead.till.put(model.price.map_or(0.0, |price| price.cost(&usage)));
-    judgement_in(&said).ok_or_else(|| "the model did not say whether it is fine".to_owned())
+    Ok(said)
 }
 
 /// What a model says about it. Models like to put words or a fence around what they were asked for, and may repeat

@@ -6,6 +6,7 @@
 
 mod background;
 mod crew;
+mod files;
 mod front_matter;
 mod judge;
 mod read;

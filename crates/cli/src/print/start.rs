@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use futures::FutureExt;
 use gripper_agent::{
     agents::{Crew, Kinds, Member, Models, Outfit},
     context::{self, Facts},
@@ -28,6 +29,7 @@ use gripper_runtime::{
     settings::Node,
     tool::ToolSpec,
 };
+use gripper_tools::bash;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -94,6 +96,7 @@ pub(super) async fn open(args: &Args, environment: &Environment) -> anyhow::Resu
         source: if past.resumed { "resume" } else { "startup" },
         more,
         judge: Some(Arc::new(crew.clone())),
+        finder: finder(args, &basis, &crew),
     };
     let session = session::open_with(environment, basis, opening, |builder, servers| {
         let person: Arc<dyn Approver> = match args.form.permission_prompt_tool.as_deref() {
@@ -176,7 +179,7 @@ fn crew(args: &Args, environment: &Environment, basis: &Basis, session: &str) ->
     complain(&found.iter().map(ToString::to_string).collect::<Vec<_>>());
     let sessions = environment.config_dir.as_ref().filter(|_| !args.past.no_session_persistence);
     let depth = basis.loaded.effective.at("agents.maxDepth").and_then(|node| node.value().as_u64());
-    let scripted = args.work.model.as_deref().is_some_and(|model| model.starts_with("scripted:"));
+    let scripted = scripted(args);
     Ok(Crew::new(Outfit {
         kinds,
         models: Arc::new(Configured { settings: basis.loaded.effective.clone(), scripted }),
@@ -184,6 +187,20 @@ fn crew(args: &Args, environment: &Environment, basis: &Basis, session: &str) ->
         max_depth: depth.and_then(|depth| u8::try_from(depth).ok()).unwrap_or(1).clamp(1, 3),
         deferral: Deferral::default(),
     }))
+}
+
+/// A fast model that finds files in what commands print, if there is one beside the main model.
+fn finder(args: &Args, basis: &Basis, crew: &Crew) -> Option<bash::Finder> {
+    basis.loaded.effective.at("models.fast").filter(|_| !scripted(args))?;
+    let crew = crew.clone();
+    Some(Arc::new(move |output| {
+        let crew = crew.clone();
+        async move { crew.files_in(output).await }.boxed()
+    }))
+}
+
+fn scripted(args: &Args) -> bool {
+    args.work.model.as_deref().is_some_and(|model| model.starts_with("scripted:"))
 }
 
 /// The models of the settings. A script stands for all of them.

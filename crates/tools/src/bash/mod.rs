@@ -38,6 +38,7 @@ use crate::{
 };
 use in_place::Trial;
 use journal::Journal;
+pub use mentioned::Finder;
 
 pub use cage::protected_below;
 pub use environment::Settings;
@@ -67,12 +68,19 @@ pub struct Bash {
     shell: Option<&'static [&'static str]>,
     /// What questions about edits in place have shown, by turn and call.
     trials: Mutex<HashMap<CallKey, Trial>>,
+    /// Finds more names of files in an output.
+    finder: Option<Finder>,
 }
 
 impl Bash {
     /// The tool of a session.
     pub fn new(settings: Arc<Settings>, tasks: Tasks) -> Self {
-        Self { settings, tasks, shell: None, trials: Mutex::default() }
+        Self { settings, tasks, shell: None, trials: Mutex::default(), finder: None }
+    }
+
+    /// The same with somebody who finds names of files in what commands print.
+    pub fn with_finder(self, finder: Option<Finder>) -> Self {
+        Self { finder, ..self }
     }
 
     /// The same with another shell: its name, and the arguments before the text.
@@ -241,6 +249,7 @@ impl Tool for Bash {
                 }
                 status = command.live.wait() => {
                     let mut done = command.done(status, call);
+                    mentioned::read_ahead(call, &done.value.text, self.finder.as_ref());
                     done.value.notes.extend(self.settings.trouble());
                     if let Some(journal) = journal {
                         done.value.notes.extend(journal.end().await);
@@ -437,7 +446,6 @@ impl Running {
                 effects.extend(seen::seen(call, printed));
             }
         }
-        mentioned::read_ahead(call, &output.text);
         let failed = output.exit_code != Some(0) && output.return_code_interpretation.is_none();
         Done { value: output, effects, is_error: failed }
     }

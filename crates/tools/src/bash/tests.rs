@@ -1,4 +1,8 @@
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use gripper_runtime::{
     CallRequest, CallResult, Registry, Toolbox, erase,
@@ -16,12 +20,9 @@ use crate::{
 
 /// The tools of a session in a folder, where everything may be run.
 pub(crate) fn toolbox(folder: &Path, change: impl FnOnce(&mut Settings)) -> Arc<Toolbox> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut settings = Settings { env: vec![("PATH".into(), path)], ..Settings::default() };
-    change(&mut settings);
     let tasks = Tasks::default();
     let mut registry = Registry::default();
-    let settings = Arc::new(settings);
+    let settings = settings(change);
     let bash = || Bash::new(settings.clone(), tasks.clone());
     registry.register(erase(bash())).unwrap();
     registry.register(erase(Monitor::new(bash(), tasks.clone()))).unwrap();
@@ -30,12 +31,23 @@ pub(crate) fn toolbox(folder: &Path, change: impl FnOnce(&mut Settings)) -> Arc<
     registry.register(erase(BashOutput::new(tasks.clone()))).unwrap();
     registry.register(erase(KillShell::new(tasks.clone()))).unwrap();
     registry.register(erase(Repl::new(settings.clone(), true))).unwrap();
+    Toolbox::builder(registry, policy(folder)).build()
+}
+
+fn settings(change: impl FnOnce(&mut Settings)) -> Arc<Settings> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut settings = Settings { env: vec![("PATH".into(), path)], ..Settings::default() };
+    change(&mut settings);
+    Arc::new(settings)
+}
+
+fn policy(folder: &Path) -> Policy {
     let mut policy = Policy::new(folder);
     for rule in ["Bash", "REPL"] {
         let rule = gripper_runtime::permissions::Rule::parse(rule).unwrap();
         policy.rules.add(RuleList::Allow, rule, Source::command_line());
     }
-    Toolbox::builder(registry, policy).build()
+    policy
 }
 
 /// Runs one call.
@@ -171,4 +183,34 @@ fn limits_come_from_the_environment() {
     let most = Duration::from_secs(5);
     assert_eq!(settings.with_limits_of_env().limits, (most, most));
     assert!(environment::is_secret("github_token") && !environment::is_secret("SSH_AUTH_SOCK"));
+}
+
+#[tokio::test]
+async fn files_that_somebody_else_finds_are_read_ahead_if_they_may_be_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    for name in ["NOTES", ".env"] {
+        std::fs::write(root.join(name), "x\n").unwrap();
+    }
+    let told = Arc::new(std::sync::Mutex::new(String::new()));
+    let heard = told.clone();
+    let finder: super::Finder = Arc::new(move |output| {
+        *heard.lock().unwrap() = output;
+        Box::pin(async { [".env", "NOTES", "none", "/etc/passwd"].map(PathBuf::from).to_vec() })
+    });
+    let bash = Bash::new(settings(|_| {}), Tasks::default()).with_finder(Some(finder));
+    let mut registry = Registry::default();
+    registry.register(erase(bash)).unwrap();
+    let toolbox = Toolbox::builder(registry, policy(&root)).build();
+    call(&toolbox, "Bash", json!({ "command": "printf 'see NOTES\\n%02500d' 1" })).await;
+    assert_eq!(told.lock().unwrap().len(), 2_000);
+    let ahead = |path: &Path| {
+        let stamp = gripper_runtime::files::Stamp::of(&rustix::fs::stat(path).unwrap());
+        toolbox.files().ledger.was_read_ahead(path, &stamp)
+    };
+    while ahead(&root.join("NOTES")).is_none() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(ahead(&root.join("NOTES")).as_deref(), Some(&b"x\n"[..]));
+    assert!(ahead(&root.join(".env")).is_none() && ahead(Path::new("/etc/passwd")).is_none());
 }
