@@ -57,7 +57,7 @@ fn results(ran: &Ran) -> Vec<(String, bool)> {
     let blocks = ran
         .json_lines()
         .into_iter()
-        .filter(|line| line["type"] == "user")
+        .filter(|line| line["type"] == "user" && line["parent_tool_use_id"].is_null())
         .flat_map(|line| line["message"]["content"].as_array().cloned().unwrap_or_default());
     let results = blocks.filter(|block| block["type"] == "tool_result");
     results
@@ -113,6 +113,30 @@ fn several_agents_work_side_by_side_and_say_what_they_found() {
     }
     assert!(results[0].0.contains("1 call,") && results[1].0.contains("0 calls,"), "{results:?}");
     assert_eq!(ran.json_lines().pop().unwrap()["result"], "all found");
+}
+
+#[test]
+fn what_an_agent_below_says_and_does_is_told_under_the_call_that_started_it() {
+    let workspace = Workspace::new();
+    workspace.write("a.txt", "needle\n");
+    let answers = [
+        main(vec![task("Explore", "find ONE", json!({}))]),
+        of("ONE", vec![text("I look."), use_of("Grep", json!({ "pattern": "needle" }))]),
+        of("ONE", vec![text("one is in a.txt")]),
+        main(vec![text("found")]),
+    ];
+    let lines = run(&workspace, &answers, &["--include-partial-messages"]).json_lines();
+    let blocks = |line: &Value| line["message"]["content"].as_array().cloned().unwrap_or_default();
+    let calls: Vec<Value> = lines.iter().flat_map(blocks).filter(|block| block["name"] == "Task").collect();
+    let below: Vec<_> = lines.iter().filter(|line| line["parent_tool_use_id"] == calls[0]["id"]).collect();
+    let told: Vec<String> = below
+        .iter()
+        .flat_map(|line| blocks(line).into_iter().map(|block| format!("{} {}", line["type"], block["type"])))
+        .collect();
+    let expected = "user text, assistant text, assistant tool_use, user tool_result, assistant text";
+    assert_eq!(told.join(", ").replace('"', ""), expected);
+    assert!(below[1]["message"]["model"].is_string() && below[3]["tool_use_result"].is_object(), "{below:?}");
+    assert_eq!(lines.last().unwrap()["result"], "found");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::{
 };
 
 use gripper_runtime::{
-    Child, Deferral, DynTool, ErrorCode, SubAgent, ToolError, Toolbox,
+    Child, Deferral, DynTool, ErrorCode, Event, SubAgent, ToolError, Toolbox,
     approve::Worker,
     hooks::HookEvent,
     in_both,
@@ -26,10 +26,10 @@ use super::{
 };
 use crate::{
     message::{Content, Message},
-    model::config::Chosen,
+    model::{ModelEvent, config::Chosen},
     session::{self, Header, SessionError, Transcript},
     structured_output::Delivery,
-    turn::{Agent, Config, Host, Limits, Outcome, Till},
+    turn::{Agent, AgentEvent, Config, Host, Limits, Outcome, Till},
 };
 
 /// Agents at work at once, and started in a session.
@@ -59,6 +59,8 @@ pub struct Outfit {
     pub max_depth: u8,
     /// When tools are announced by name only.
     pub deferral: Deferral,
+    /// Who wants to know what agents say and do while the call that started them goes on.
+    pub watcher: Option<mpsc::Sender<AgentEvent>>,
 }
 
 /// The agents of a session.
@@ -108,6 +110,8 @@ pub(crate) struct Order {
     pub(crate) background: bool,
     pub(crate) max_turns: Option<u32>,
     pub(crate) allowed_tools: Option<Vec<String>>,
+    /// The call that asks.
+    pub(crate) call: Arc<str>,
 }
 
 /// An agent that is ready to begin.
@@ -121,7 +125,8 @@ pub(crate) struct Ready {
     above: Arc<Toolbox>,
     agent: Agent,
     prompt: Message,
-    events: mpsc::Receiver<crate::turn::AgentEvent>,
+    events: mpsc::Receiver<AgentEvent>,
+    call: Arc<str>,
     crew: Crew,
 }
 
@@ -232,8 +237,8 @@ impl Crew {
             agent = agent.for_host(Arc::new(Below(host)));
         }
         let (label, activity) = (order.label, Activity::default());
-        let crew = self.clone();
-        Ok(Ready { id, label, background, activity, starter, above, agent, prompt, events, crew })
+        let (call, crew) = (order.call, self.clone());
+        Ok(Ready { id, label, background, activity, starter, above, agent, prompt, events, call, crew })
     }
 
     pub(super) fn models(&self) -> &dyn Models {
@@ -370,6 +375,7 @@ impl Ready {
         stop: &CancellationToken,
     ) -> Outcome {
         let pool = self.agent.toolbox.pool();
+        let watcher = self.crew.0.outfit.watcher.clone().filter(|_| progress.is_some());
         let mut watch = Watch::new(self.label.clone(), pool, progress, self.activity.clone());
         let prompt = std::mem::replace(&mut self.prompt, Message::user(""));
         let working = self.agent.run(prompt, stop);
@@ -377,12 +383,16 @@ impl Ready {
         let outcome = loop {
             tokio::select! {
                 biased;
-                Some(event) = self.events.recv() => watch.take(&event),
+                Some(event) = self.events.recv() => {
+                    watch.take(&event);
+                    pass_on(watcher.as_ref(), &self.call, event, stop).await;
+                }
                 outcome = &mut working => break outcome,
             }
         };
         while let Ok(event) = self.events.try_recv() {
             watch.take(&event);
+            pass_on(watcher.as_ref(), &self.call, event, stop).await;
         }
         self.starter.till.put(outcome.cost);
         outcome
@@ -410,6 +420,26 @@ impl Drop for Ready {
         let mut state = self.crew.state();
         state.members.remove(&self.id);
         state.ends.remove(&self.id).iter().for_each(CancellationToken::cancel);
+    }
+}
+
+/// Tells the watcher, as long as anybody waits for the agent. What belongs to agents further below is told by them.
+async fn pass_on(
+    watcher: Option<&mpsc::Sender<AgentEvent>>,
+    call: &Arc<str>,
+    event: AgentEvent,
+    stop: &CancellationToken,
+) {
+    let lasting = matches!(
+        event,
+        AgentEvent::Recorded(_)
+            | AgentEvent::Model(ModelEvent::Start { .. } | ModelEvent::Usage(_))
+            | AgentEvent::Call(Event::Result(_))
+    );
+    if let Some(watcher) = watcher.filter(|_| lasting) {
+        let event = AgentEvent::Below { call: call.clone(), event: Box::new(event) };
+        // Nobody reads any more, or nobody waits: both are no reason to stay.
+        stop.run_until_cancelled(watcher.send(event)).await.transpose().ok();
     }
 }
 

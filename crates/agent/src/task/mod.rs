@@ -195,6 +195,7 @@ impl Tool for Task {
             background: input.run_in_background == Some(true),
             max_turns: input.max_turns,
             allowed_tools: input.allowed_tools.clone(),
+            call: call.id.clone(),
         };
         let ready = self.crew.prepare(&call.agent, order).await?;
         let id = ready.id.to_string();

@@ -31,8 +31,8 @@ struct Scene {
 
 fn scene(answers: &[Value], budget: Option<f64>) -> Scene {
     let (kinds, models) = (Kinds::built_in(), Arc::new(Nobody));
-    let crew =
-        Crew::new(Outfit { kinds, models, transcripts: None, max_depth: 1, deferral: Deferral::Never });
+    let deferral = Deferral::Never;
+    let crew = Crew::new(Outfit { kinds, models, transcripts: None, max_depth: 1, deferral, watcher: None });
     let probes = [Probe::noop("Look"), Probe::barrier("Meet", 3)];
     let toolbox = toolbox_of(crew.tools().into_iter().chain(probes)).build();
     let script: String = answers.iter().map(|answer| format!("{answer}\n")).collect();

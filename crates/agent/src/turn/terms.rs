@@ -37,6 +37,13 @@ pub enum AgentEvent {
     },
     /// Something the person should know.
     Warning(String),
+    /// This became part of the session of an agent below.
+    Below {
+        /// The call that started the agent.
+        call: Arc<str>,
+        /// What happened there.
+        event: Box<AgentEvent>,
+    },
 }
 
 /// What the agent is told by whoever it works for.

@@ -22,6 +22,10 @@ pub(super) struct Lines {
     open: Option<usize>,
     /// Structured results of calls, until their line comes.
     structured: HashMap<Arc<str>, Value>,
+    /// The call that started the agent these lines are of; the main agent's are of none.
+    parent: Option<Arc<str>>,
+    /// Lines of agents below, by the calls that started them.
+    below: HashMap<Arc<str>, Lines>,
 }
 
 impl Lines {
@@ -34,7 +38,14 @@ impl Lines {
             usage: Usage::default(),
             open: None,
             structured: HashMap::new(),
+            parent: None,
+            below: HashMap::new(),
         }
+    }
+
+    fn below(&mut self, call: Arc<str>) -> &mut Lines {
+        let fresh = || Lines { parent: Some(call.clone()), ..Lines::new(&self.session, false, true) };
+        self.below.entry(call.clone()).or_insert_with(fresh)
     }
 
     fn line(&self, kind: &str, mut fields: Value) -> Value {
@@ -73,6 +84,7 @@ impl Lines {
                 });
                 vec![self.system("api_retry", told)]
             }
+            AgentEvent::Below { call, event } => self.below(call).of(*event),
             AgentEvent::Warning(words) => vec![self.system("warning", json!({ "message": words }))],
         }
     }
@@ -89,14 +101,14 @@ impl Lines {
                     "id": self.answer.0, "type": "message", "role": "assistant", "model": self.answer.1,
                     "content": [block], "stop_reason": null, "stop_sequence": null, "usage": self.usage,
                 });
-                Some(self.line("assistant", json!({ "message": message, "parent_tool_use_id": null })))
+                Some(self.line("assistant", json!({ "message": message, "parent_tool_use_id": self.parent })))
             }
             Entry::Result { content } => {
                 let structured = match &content {
                     Content::ToolResult { tool_use_id, .. } => self.structured.remove(tool_use_id.as_str()),
                     _ => None,
                 };
-                let mut told = user_message(vec![content]);
+                let mut told = self.user_message(vec![content]);
                 if let Some(structured) = structured {
                     told["tool_use_result"] = structured;
                 }
@@ -104,14 +116,21 @@ impl Lines {
             }
             Entry::User { message, origin } => {
                 let shown = matches!(origin, Origin::Hook) || self.echo && matches!(origin, Origin::Prompt);
-                shown.then(|| self.line("user", user_message(message.content)))
+                shown.then(|| self.line("user", self.user_message(message.content)))
             }
+            // Wrappers take these to be about the main agent.
+            _ if self.parent.is_some() => None,
             Entry::Discarded { answer } => Some(self.system("discarded", json!({ "message_id": answer }))),
             Entry::Compacted { .. } => {
                 Some(self.system("compact_boundary", json!({ "compact_metadata": { "trigger": "auto" } })))
             }
             _ => None,
         }
+    }
+
+    fn user_message(&self, content: Vec<Content>) -> Value {
+        let message = Message { role: gripper_agent::message::Role::User, content };
+        json!({ "message": message, "parent_tool_use_id": self.parent })
     }
 
     fn model(&mut self, event: ModelEvent) -> Vec<Value> {
@@ -128,7 +147,9 @@ impl Lines {
         let pieces = self.pieces(&event);
         pieces
             .into_iter()
-            .map(|event| self.line("stream_event", json!({ "event": event, "parent_tool_use_id": null })))
+            .map(|event| {
+                self.line("stream_event", json!({ "event": event, "parent_tool_use_id": self.parent }))
+            })
             .collect()
     }
 
@@ -211,11 +232,6 @@ impl Lines {
             }),
         )
     }
-}
-
-fn user_message(content: Vec<Content>) -> Value {
-    let message = Message { role: gripper_agent::message::Role::User, content };
-    json!({ "message": message, "parent_tool_use_id": null })
 }
 
 /// How work ended, as machines read it; words if it did not end well.

@@ -165,7 +165,7 @@ pub(crate) fn show_event(
             show::warn(words);
             Ok(())
         }
-        AgentEvent::Recorded(_) | AgentEvent::Model(_) => Ok(()),
+        AgentEvent::Recorded(_) | AgentEvent::Model(_) | AgentEvent::Below { .. } => Ok(()),
     }
 }
 

@@ -88,7 +88,9 @@ pub(super) async fn open(args: &Args, environment: &Environment) -> anyhow::Resu
         _ => None,
     };
     let wanted = wanted(args);
-    let crew = crew(args, environment, &basis, &past.id)?;
+    let (sender, events) = mpsc::channel(WAITING);
+    let watcher = (args.form.output_format == OutputFormat::StreamJson).then(|| sender.clone());
+    let crew = crew(args, environment, &basis, &past.id, watcher)?;
     more.extend(crew.tools().into_iter().filter(|tool| wanted(tool.spec())));
     let opening = Opening {
         wanted: &wanted,
@@ -119,7 +121,6 @@ pub(super) async fn open(args: &Args, environment: &Environment) -> anyhow::Resu
     let system = system(args, &session, told, &chosen.name)?;
     // What the project says and where it is holds for every agent.
     let about = system[system.len().saturating_sub(common)..].to_vec();
-    let (sender, events) = mpsc::channel(WAITING);
     let limits = Limits {
         turns: args.work.max_turns,
         budget: args.work.max_budget_usd,
@@ -168,7 +169,13 @@ pub(super) async fn open(args: &Args, environment: &Environment) -> anyhow::Resu
 }
 
 /// The agents that the session may start.
-fn crew(args: &Args, environment: &Environment, basis: &Basis, session: &str) -> anyhow::Result<Crew> {
+fn crew(
+    args: &Args,
+    environment: &Environment,
+    basis: &Basis,
+    session: &str,
+    watcher: Option<mpsc::Sender<AgentEvent>>,
+) -> anyhow::Result<Crew> {
     let given = args.work.agents.as_deref().map(|given| json_or_file(given, "--agents").map_err(UsageError));
     let (kinds, found) = Kinds::load(&basis.sources()?, given.transpose()?.as_ref());
     let wrong =
@@ -186,6 +193,7 @@ fn crew(args: &Args, environment: &Environment, basis: &Basis, session: &str) ->
         transcripts: sessions.map(|config| config.join("sessions").join(session).join("agents")),
         max_depth: depth.and_then(|depth| u8::try_from(depth).ok()).unwrap_or(1).clamp(1, 3),
         deferral: Deferral::default(),
+        watcher,
     }))
 }
 
