@@ -224,20 +224,19 @@ impl<'a> Parser<'a> {
         self.read_documents()
     }
 
-    /// The plain text of the next word if it is at most `max` bytes long and has nothing but ASCII
+    /// The plain text of the next word if it is at most `max` bytes long and has nothing but
     /// characters that mean nothing inside a word. Consumes nothing.
     pub(super) fn peek_plain(&mut self, max: usize) -> Option<String> {
         self.peek();
-        let mut text = String::new();
+        let mut text = Vec::new();
         let mut at = self.pos;
         loop {
             at = self.past_continuations(at);
-            match self.byte(at) {
-                None => return Some(text),
-                Some(byte) if is_break(byte) => return Some(text),
-                Some(b'\'' | b'"' | b'\\' | b'$' | b'`' | 0x80..) => return None,
+            match self.byte(at).filter(|byte| !is_break(*byte)) {
+                None => return String::from_utf8(text).ok(),
+                Some(b'\'' | b'"' | b'\\' | b'$' | b'`') => return None,
                 Some(_) if text.len() == max => return None,
-                Some(byte) => text.push(char::from(byte)),
+                Some(byte) => text.push(byte),
             }
             at += 1;
         }

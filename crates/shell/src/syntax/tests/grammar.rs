@@ -113,6 +113,10 @@ fn continuations(#[case] text: &str, #[case] expected: &str) {
 #[case::function_both("function f() if a; then b; fi", "function f () if a; then b; fi")]
 #[case::function_subshell("function f (a)", "function f () ( a; )")]
 #[case::function_reserved_name("function if { a; }", "function if () { a; }")]
+#[case::function_foreign_name(
+    "\u{7d9}(){ a;}; function \u{e9} { a; }",
+    "function \u{7d9} () { a; }\nfunction \u{e9} () { a; }"
+)]
 #[case::function_test("f() [[ a ]]", "function f () [[ a ]]")]
 #[case::function_redirections("f() { a; } >g 2>&1", "function f () { a; } > g 2>& 1")]
 #[case::coprocess("coproc a b", "coproc a b")]
