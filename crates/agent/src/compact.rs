@@ -52,12 +52,19 @@ pub struct Shorter {
 
 /// Which turn of a toolbox ran which call.
 #[derive(Debug, Default)]
-pub struct Ran(HashMap<String, Arc<str>>);
+pub struct Ran {
+    calls: HashMap<String, Arc<str>>,
+    /// The turn of the last call; most often it is the next one's too.
+    last: Arc<str>,
+}
 
 impl Ran {
     /// Takes down that a call runs.
     pub fn note(&mut self, call: &str, turn: &str) {
-        self.0.insert(call.to_owned(), turn.into());
+        if *self.last != *turn {
+            self.last = turn.into();
+        }
+        self.calls.insert(call.to_owned(), self.last.clone());
     }
 
     /// The conversation is this one now: what a turn has shown counts as unseen unless all its results are in it.
@@ -74,8 +81,8 @@ impl Ran {
             })
             .collect();
         let (kept, gone): (HashMap<_, _>, HashMap<_, _>) =
-            self.0.drain().partition(|(call, _)| whole.contains(call.as_str()));
-        self.0 = kept;
+            self.calls.drain().partition(|(call, _)| whole.contains(call.as_str()));
+        self.calls = kept;
         toolbox.files().ledger.forget_turns(&gone.into_values().collect());
     }
 }
@@ -169,7 +176,7 @@ pub fn summary_request(name: &str, history: &[Arc<Message>], window: u64) -> Req
             match block {
                 Content::Text { text: said } => writeln!(text, "{said}").ok(),
                 Content::ToolUse { name, input, .. } => {
-                    writeln!(text, "[calls {name}: {}]", clip(&input.to_string(), INPUT_CHARS)).ok()
+                    writeln!(text, "[calls {name}: {}]", clip(input.text(), INPUT_CHARS)).ok()
                 }
                 Content::ToolResult { tool_use_id, content, is_error } => {
                     let said = Message { role: Role::User, content: content.clone() }.text();

@@ -19,7 +19,11 @@ use crate::{
 };
 
 fn call(id: usize) -> Content {
-    Content::ToolUse { id: format!("c{id}"), name: "Read".to_owned(), input: json!({"file_path": "/a"}) }
+    Content::ToolUse {
+        id: format!("c{id}"),
+        name: "Read".to_owned(),
+        input: json!({"file_path": "/a"}).into(),
+    }
 }
 
 fn result(id: usize, text: &str) -> Content {

@@ -1,11 +1,14 @@
 //! A conversation: messages of ordered blocks, shaped as the Messages API shapes them. What a model sent that is
 //! not known here is kept as it came and sent back untouched.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use gripper_runtime::Block;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{
+    Value,
+    value::{RawValue, to_raw_value},
+};
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,7 +53,7 @@ pub enum Content {
         /// The tool.
         name: String,
         /// Its input, always an object.
-        input: Value,
+        input: Input,
     },
     /// The one result of a call.
     ToolResult {
@@ -75,6 +78,54 @@ pub enum Content {
     /// A block of a kind that is not known here.
     #[serde(untagged)]
     Other(Value),
+}
+
+/// The input of a call, kept as text: a conversation has many, and values take several times the room.
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
+pub struct Input(Arc<RawValue>);
+
+impl Input {
+    /// What it says.
+    pub fn value(&self) -> Value {
+        serde_json::from_str(self.0.get()).unwrap_or_default()
+    }
+
+    /// Whether it is what an input should be.
+    pub fn is_object(&self) -> bool {
+        self.0.get().starts_with('{')
+    }
+
+    /// Its text.
+    pub fn text(&self) -> &str {
+        self.0.get()
+    }
+}
+
+impl From<Value> for Input {
+    fn from(value: Value) -> Self {
+        // A value can always be written; nothing would be refused as an input.
+        Self(to_raw_value(&value).unwrap_or_else(|_| RawValue::NULL.to_owned()).into())
+    }
+}
+
+impl<'de> Deserialize<'de> for Input {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(Self::from)
+    }
+}
+
+impl PartialEq for Input {
+    /// Whatever the order of their keys.
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text() || self.value() == other.value()
+    }
+}
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
 }
 
 /// Where a picture or document comes from.
@@ -119,7 +170,7 @@ impl Message {
     }
 
     /// The calls of an answer: id, name and input of each, in order.
-    pub fn calls(&self) -> impl Iterator<Item = (&str, &str, &Value)> {
+    pub fn calls(&self) -> impl Iterator<Item = (&str, &str, &Input)> {
         self.content.iter().filter_map(|block| match block {
             Content::ToolUse { id, name, input } => Some((id.as_str(), name.as_str(), input)),
             _ => None,

@@ -12,7 +12,7 @@ use gripper_agent::{
 };
 use gripper_testkit::model_server::{Answer, Gate, ModelServer, Part, Tokens, nobody};
 use rstest::rstest;
-use serde_json::json;
+use serde_json::{Value, json};
 
 const KEY: &str = "wonderful-key-0123456789";
 
@@ -76,7 +76,10 @@ async fn a_conversation_goes_on(
     let (blocks, used, stop) = answer(model.stream(asked)).await;
     let texts: Vec<&Content> = blocks.iter().filter(|block| matches!(block, Content::Text { .. })).collect();
     assert_eq!(texts, [&Content::text("first … then")]);
-    let call = |id: &str, name: &str, input| Content::ToolUse { id: id.into(), name: name.into(), input };
+    let call = |id: &str, name: &str, input: Value| {
+        let (id, name) = (id.into(), name.into());
+        Content::ToolUse { id, name, input: input.into() }
+    };
     assert_eq!(blocks[2..], [call("a", "Read", json!({"path": "ä/b"})), call("b", "Glob", json!({}))]);
     let told =
         Usage { input_tokens: 100, output_tokens: 20, cache_read_input_tokens: 30, ..Usage::default() };
@@ -172,7 +175,7 @@ async fn a_call_without_a_result_is_refused(
     #[values(Wire::Anthropic, Wire::OpenAiChat, Wire::OpenAiResponses)] wire: Wire,
 ) {
     let server = ModelServer::start([Answer::says("never")]);
-    let call = Content::ToolUse { id: "a".into(), name: "Read".into(), input: json!({}) };
+    let call = Content::ToolUse { id: "a".into(), name: "Read".into(), input: json!({}).into() };
     let history = vec![
         Message::user("hello"),
         Message { role: Role::Assistant, content: vec![call] },

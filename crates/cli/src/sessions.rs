@@ -186,7 +186,7 @@ fn block(content: &Content) -> String {
         Content::Thinking { thinking, .. } => format!("{DIM}{}{DIM:#}", show::safe(thinking)),
         Content::ToolUse { id, name, input } => {
             let (id, name) = (show::one_line(id, 40), show::one_line(name, 60));
-            let input = show::one_line(&input.to_string(), INPUT_CHARS);
+            let input = show::one_line(input.text(), INPUT_CHARS);
             format!("{NOTE}{name}{NOTE:#} {input} {DIM}{id}{DIM:#}")
         }
         Content::ToolResult { tool_use_id, content, is_error } => {

@@ -117,7 +117,7 @@ impl Answer {
                     broken = Some(why);
                     Map::new()
                 });
-                Content::ToolUse { id, name, input: Value::Object(input) }
+                Content::ToolUse { id, name, input: Value::Object(input).into() }
             }
             Kind::Other(value) => Content::Other(value),
         };

@@ -27,7 +27,7 @@ fn block(answer: &str, content: Content) -> Entry {
 }
 
 fn call(answer: &str, id: &str) -> Entry {
-    block(answer, Content::ToolUse { id: id.to_owned(), name: "Read".to_owned(), input: json!({}) })
+    block(answer, Content::ToolUse { id: id.to_owned(), name: "Read".to_owned(), input: json!({}).into() })
 }
 
 fn result(id: &str, text: &str) -> Entry {

@@ -2,10 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Value;
-
 use crate::{
-    message::{Content, Message, Role},
+    message::{Content, Input, Message, Role},
     model::Usage,
 };
 
@@ -28,7 +26,7 @@ pub(super) struct Answer {
 #[derive(Debug)]
 pub(super) struct MadeBefore {
     name: String,
-    input: Value,
+    input: Input,
     /// Nothing if it was cut off, so that nobody knows what it did.
     result: Option<Content>,
 }
@@ -60,7 +58,7 @@ impl Answer {
         true
     }
 
-    fn calls(&self) -> impl Iterator<Item = (&String, &String, &Value)> {
+    fn calls(&self) -> impl Iterator<Item = (&String, &String, &Input)> {
         self.blocks.iter().filter_map(|block| match block {
             Content::ToolUse { id, name, input } => Some((id, name, input)),
             _ => None,
@@ -104,7 +102,7 @@ impl Answer {
 }
 
 impl MadeBefore {
-    pub(super) fn is(&self, name: &str, input: &Value) -> bool {
+    pub(super) fn is(&self, name: &str, input: &Input) -> bool {
         self.name == name && self.input == *input
     }
 

@@ -12,7 +12,7 @@ fn size_of_block(block: &Content) -> u64 {
     let length = match block {
         Content::Text { text } => text.len(),
         Content::Thinking { thinking, signature } => thinking.len() + signature.len(),
-        Content::ToolUse { name, input, .. } => name.len() + input.to_string().len(),
+        Content::ToolUse { name, input, .. } => name.len() + input.text().len(),
         Content::ToolResult { content, .. } => return content.iter().map(size_of_block).sum::<u64>() + 40,
         Content::Image { .. } | Content::Document { .. } => return PICTURE,
         Content::Other(value) => value.to_string().len(),

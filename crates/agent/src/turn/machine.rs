@@ -203,7 +203,7 @@ impl Machine {
             }
             None => {
                 self.answer.submitted += 1;
-                effects.push(Effect::Submit { id, name, input });
+                effects.push(Effect::Submit { id, name, input: input.value() });
             }
         }
     }

@@ -26,7 +26,8 @@ fn text() -> Input {
 }
 
 fn call(id: &str, n: u32) -> Input {
-    let content = Content::ToolUse { id: id.to_owned(), name: "Edit".to_owned(), input: json!({ "n": n }) };
+    let content =
+        Content::ToolUse { id: id.to_owned(), name: "Edit".to_owned(), input: json!({ "n": n }).into() };
     Input::Model(ModelEvent::Block { index: 0, content, broken: None })
 }
 
