@@ -104,6 +104,13 @@ fn main() -> ExitCode {
     // A panic is our bug: the person gets one line, not a backtrace in the middle of the screen.
     std::panic::set_hook(Box::new(|_| {}));
     let cli = Cli::try_parse().unwrap_or_else(|error| {
+        // A word that is no command is taken for a prompt, and what follows it is then in the way.
+        if error.kind() == clap::error::ErrorKind::ArgumentConflict
+            && let Some(word) = arguments().get(1).filter(|word| !word.starts_with('-'))
+        {
+            show::error(&no_command(word));
+            std::process::exit(2);
+        }
         if error.use_stderr() {
             last_line(&error.render().to_string());
         }
@@ -123,6 +130,20 @@ fn main() -> ExitCode {
     code.into()
 }
 
+const SAY_WHAT: &str =
+    "say what to do: gripper -p \"PROMPT\" works on a prompt, gripper --help lists the commands";
+
+/// What to say to a word that stands where a command should.
+fn no_command(word: &str) -> String {
+    let line = command_line();
+    let names = line.get_subcommands().filter(|one| !one.is_hide_set()).map(clap::Command::get_name);
+    let near = names.map(|name| (strsim::damerau_levenshtein(name, word), name)).min();
+    let near = near
+        .filter(|(far, name)| *far <= name.len() / 3)
+        .map(|(_, name)| format!(": did you mean gripper {name}?"));
+    format!("there is no command {:?}{}\n{SAY_WHAT}", show::one_line(word, 40), near.unwrap_or_default())
+}
+
 fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
     let environment = Environment::from_process();
     for complaint in &environment.complaints {
@@ -133,9 +154,8 @@ fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
     }
     let Some(command) = cli.command else {
         if !cli.print.wanted() {
-            let words =
-                "say what to do: gripper -p \"PROMPT\" works on a prompt, gripper --help lists the commands";
-            return Err(exit::UsageError(words.to_owned()).into());
+            let words = cli.print.prompt().map_or_else(|| SAY_WHAT.to_owned(), no_command);
+            return Err(exit::UsageError(words).into());
         }
         // What this machine has for confinement is found out by starting a program; settings are read meanwhile.
         std::thread::spawn(gripper_process::confine::probe);
@@ -189,9 +209,11 @@ fn block_on(work: impl Future<Output = anyhow::Result<Exit>> + Send + 'static) -
 
 /// The last line for whoever reads JSON of the agent, when something went wrong before or beside its work.
 fn last_line(words: &str) {
-    let arguments: Vec<String> =
-        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    print::last_line_for(&arguments, words);
+    print::last_line_for(&arguments(), words);
+}
+
+fn arguments() -> Vec<String> {
+    std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
 /// The command line as clap sees it, for completion scripts.

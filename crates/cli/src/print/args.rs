@@ -134,7 +134,7 @@ impl Args {
     }
 
     /// The prompt on the command line.
-    pub(super) fn prompt(&self) -> Option<&str> {
+    pub(crate) fn prompt(&self) -> Option<&str> {
         let given = self.print.as_deref().filter(|text| !text.is_empty());
         given.or(self.prompt.as_deref()).filter(|text| *text != "-")
     }
