@@ -50,21 +50,16 @@ pub struct Shorter {
     pub usage: Usage,
 }
 
-/// Which turn of a toolbox ran which call.
+/// Which turn of a toolbox ran the calls of which answer: each by one of its calls.
 #[derive(Debug, Default)]
-pub struct Ran {
-    calls: HashMap<String, Arc<str>>,
-    /// The turn of the last call; most often it is the next one's too.
-    last: Arc<str>,
-}
+pub struct Ran(Vec<(Arc<str>, String)>);
 
 impl Ran {
     /// Takes down that a call runs.
     pub fn note(&mut self, call: &str, turn: &str) {
-        if *self.last != *turn {
-            self.last = turn.into();
+        if self.0.last().is_none_or(|(last, _)| **last != *turn) {
+            self.0.push((turn.into(), call.to_owned()));
         }
-        self.calls.insert(call.to_owned(), self.last.clone());
     }
 
     /// The conversation is this one now: what a turn has shown counts as unseen unless all its results are in it.
@@ -80,10 +75,10 @@ impl Ran {
                 _ => None,
             })
             .collect();
-        let (kept, gone): (HashMap<_, _>, HashMap<_, _>) =
-            self.calls.drain().partition(|(call, _)| whole.contains(call.as_str()));
-        self.calls = kept;
-        toolbox.files().ledger.forget_turns(&gone.into_values().collect());
+        let answers = history.iter().filter(|message| message.calls().all(|(id, ..)| whole.contains(id)));
+        let shown: HashSet<&str> = answers.flat_map(|message| message.calls()).map(|(id, ..)| id).collect();
+        let gone = self.0.extract_if(.., |(_, call)| !shown.contains(call.as_str()));
+        toolbox.files().ledger.forget_turns(&gone.map(|(turn, _)| turn).collect());
     }
 }
 

@@ -40,6 +40,10 @@ use gripper_runtime::environment::{BACKENDS_NAME, Environment, own_program};
 
 use exit::Exit;
 
+/// Why this one: `docs/decisions/0019-allocator.md`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The tool runtime of a coding agent: checks, schedules, runs and accounts for tool calls.
 #[derive(Parser)]
 #[command(name = "gripper", version, arg_required_else_help = true, max_term_width = 100)]

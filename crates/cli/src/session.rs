@@ -22,7 +22,7 @@ use gripper_runtime::{
         history::{self, History, HistoryLimits},
     },
     hooks::{CallTool, HookRunner, Judge, LiveHooks, Surroundings},
-    permissions::{Rule, RuleList, Scope},
+    permissions::{Rule, RuleList, Scope, sensitive},
     results::{ResultsStore, StoreLimits},
     settings::{self, Kind, Node, Sources},
     tool::ToolSpec,
@@ -282,6 +282,8 @@ pub(crate) async fn open_with(
     }
     let toolbox = shape(builder, &servers)?.build();
     servers.attach(&toolbox);
+    // Meanwhile the model is asked, or the client reads the list of tools.
+    tokio::task::spawn_blocking(sensitive::prepare);
     toolbox.begin(opening.source).await.iter().for_each(show::hook);
     let Services { todos, tasks, .. } = services;
     Ok(Session { toolbox, recorder, failures, basis, hooks, judge, todos, tasks, servers })

@@ -30,7 +30,8 @@ fn version_and_help() {
     for command in ["tools", "tool", "run", "hooks", "audit", "demo", "completions"] {
         assert!(help.stdout.contains(&format!("  {command} ")), "{command} is missing in {}", help.stdout);
     }
-    for (words, near) in [(&["nonsense"][..], ""), (&["sesions", "list"], ": did you mean gripper sessions?")] {
+    for (words, near) in [(&["nonsense"][..], ""), (&["sesions", "list"], ": did you mean gripper sessions?")]
+    {
         let wrong = run(&workspace, words);
         let expected = format!("error: there is no command {:?}{near}\n", words[0]);
         assert!(wrong.code == 2 && wrong.stderr.starts_with(&expected), "{}", wrong.transcript());

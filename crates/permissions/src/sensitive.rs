@@ -48,6 +48,11 @@ static COMPILED: LazyLock<Compiled> = LazyLock::new(|| {
     Compiled { secret, harmless, steering, protected, streams, patterns, words, decoders, broken }
 });
 
+/// Prepares what the first decision would otherwise wait for: some milliseconds.
+pub fn prepare() {
+    LazyLock::force(&COMPILED);
+}
+
 fn set(patterns: &[String]) -> Option<GlobSet> {
     let mut builder = GlobSetBuilder::new();
     for pattern in patterns {

@@ -3,7 +3,10 @@
 use std::{
     collections::HashSet,
     io,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -117,11 +120,11 @@ impl Wire {
     }
 
     /// `newer` servers have another name for the longest answer.
-    pub(super) fn body(self, request: &Request, newer: bool) -> serde_json::Result<Vec<u8>> {
+    pub(super) fn body(self, request: &Request, newer: bool, to: &mut Vec<u8>) -> serde_json::Result<()> {
         match self {
-            Wire::Anthropic => serde_json::to_vec(&anthropic::Body::of(request)),
-            Wire::OpenAiChat => serde_json::to_vec(&openai_chat::body(request, newer)),
-            Wire::OpenAiResponses => serde_json::to_vec(&openai_responses::body(request)),
+            Wire::Anthropic => serde_json::to_writer(to, &anthropic::Body::of(request)),
+            Wire::OpenAiChat => serde_json::to_writer(to, &openai_chat::body(request, newer)),
+            Wire::OpenAiResponses => serde_json::to_writer(to, &openai_responses::body(request)),
         }
     }
 
@@ -142,13 +145,15 @@ struct Inner {
     endpoint: Endpoint,
     url: Url,
     client: OnceLock<Result<Client, String>>,
+    /// Bytes of the last body; the next one is a little longer, and need not grow by copying.
+    last: AtomicUsize,
 }
 
 impl Remote {
     /// Nothing is opened before the first request.
     pub fn new(endpoint: Endpoint) -> Self {
         let url = endpoint.wire.address(&endpoint.base);
-        Self(Arc::new(Inner { endpoint, url, client: OnceLock::new() }))
+        Self(Arc::new(Inner { endpoint, url, client: OnceLock::new(), last: AtomicUsize::new(0) }))
     }
 }
 
@@ -188,7 +193,10 @@ impl Inner {
         let asked = Asked { provider, address: &address, model: &request.model, key: key_place };
         let newer = self.url.host_str() == Some(OPENAI_HOST);
         let refused = |error: serde_json::Error| ModelError::new(Trouble::Refused, error.to_string());
-        let body = wire.body(&request, newer).map_err(refused)?;
+        let last = self.last.load(Ordering::Relaxed);
+        let mut body = Vec::with_capacity(last + last / 8);
+        wire.body(&request, newer, &mut body).map_err(refused)?;
+        self.last.store(body.len(), Ordering::Relaxed);
         let (mut secret, old) = key.get().await?;
         let hide = |key: &Option<SecretString>| {
             secrets.lock().unwrap_or_else(PoisonError::into_inner).extend(key.clone());

@@ -393,7 +393,13 @@ fn conversation() -> Vec<Message> {
 }
 
 fn sent(wire: Wire, request: &Request) -> Value {
-    serde_json::from_slice(&wire.body(request, false).unwrap()).unwrap()
+    body_of(wire, request, false)
+}
+
+fn body_of(wire: Wire, request: &Request, newer: bool) -> Value {
+    let mut body = Vec::new();
+    wire.body(request, newer, &mut body).unwrap();
+    serde_json::from_slice(&body).unwrap()
 }
 
 #[test]
@@ -458,7 +464,7 @@ fn a_request_of_chat() {
         "tools": [{"type": "function", "function": function}],
     });
     assert_eq!(sent(Wire::OpenAiChat, &request), expected);
-    let newer: Value = serde_json::from_slice(&Wire::OpenAiChat.body(&request, true).unwrap()).unwrap();
+    let newer = body_of(Wire::OpenAiChat, &request, true);
     assert_eq!((&newer["max_completion_tokens"], &newer["max_tokens"]), (&json!(2_000), &Value::Null));
 }
 

@@ -134,7 +134,7 @@ impl Parser<'_> {
     fn function_keyword(&mut self) -> Outcome<CommandKind> {
         self.take_plain();
         self.skip_blanks();
-        let Some(name) = self.peek_plain(MAX_NAME).filter(|name| is_function_name(name)) else {
+        let Some(name) = self.peek_plain(usize::MAX).filter(|name| is_function_name(name)) else {
             return self.unexpected();
         };
         self.take_plain();

@@ -117,6 +117,7 @@ fn continuations(#[case] text: &str, #[case] expected: &str) {
     "\u{7d9}(){ a;}; function \u{e9} { a; }",
     "function \u{7d9} () { a; }\nfunction \u{e9} () { a; }"
 )]
+#[case::function_long_name(&format!("{}(){{ a;}}", "f".repeat(300)), &format!("function {} () {{ a; }}", "f".repeat(300)))]
 #[case::function_test("f() [[ a ]]", "function f () [[ a ]]")]
 #[case::function_redirections("f() { a; } >g 2>&1", "function f () { a; } > g 2>& 1")]
 #[case::coprocess("coproc a b", "coproc a b")]
