@@ -111,6 +111,7 @@ fn main() -> ExitCode {
         // A word that is no command is taken for a prompt, and what follows it is then in the way.
         if error.kind() == clap::error::ErrorKind::ArgumentConflict
             && let Some(word) = arguments().get(1).filter(|word| !word.starts_with('-'))
+            && command_line().find_subcommand(word).is_none()
         {
             show::error(&no_command(word));
             std::process::exit(2);
