@@ -108,12 +108,11 @@ fn main() -> ExitCode {
     // A panic is our bug: the person gets one line, not a backtrace in the middle of the screen.
     std::panic::set_hook(Box::new(|_| {}));
     let cli = Cli::try_parse().unwrap_or_else(|error| {
-        // A word that is no command is taken for a prompt, and what follows it is then in the way.
+        // A word that is no command, or stands behind options, is taken for a prompt, and what follows is in the way.
         if error.kind() == clap::error::ErrorKind::ArgumentConflict
-            && let Some(word) = arguments().get(1).filter(|word| !word.starts_with('-'))
-            && command_line().find_subcommand(word).is_none()
+            && let Some(word) = misplaced(&arguments())
         {
-            show::error(&no_command(word));
+            show::error(&no_command(&word));
             std::process::exit(2);
         }
         if error.use_stderr() {
@@ -138,9 +137,21 @@ fn main() -> ExitCode {
 const SAY_WHAT: &str =
     "say what to do: gripper -p \"PROMPT\" works on a prompt, gripper --help lists the commands";
 
+/// The word that should be a command and is none, or the command that stands behind options.
+fn misplaced(arguments: &[String]) -> Option<String> {
+    let is_command = |word: &&String| command_line().find_subcommand(word).is_some();
+    match arguments.get(1)? {
+        first if first.starts_with('-') => arguments.iter().skip(2).find(is_command).cloned(),
+        first => Some(first.clone()).filter(|first| !is_command(&first)),
+    }
+}
+
 /// What to say to a word that stands where a command should.
 fn no_command(word: &str) -> String {
     let line = command_line();
+    if line.find_subcommand(word).is_some() {
+        return format!("{word} is a command, and its options follow it: gripper {word} --help shows them");
+    }
     let names = line.get_subcommands().filter(|one| !one.is_hide_set()).map(clap::Command::get_name);
     let near = names.map(|name| (strsim::damerau_levenshtein(name, word), name)).min();
     let near = near

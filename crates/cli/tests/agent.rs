@@ -236,3 +236,20 @@ fn a_fast_model_finds_the_files_in_what_commands_print() {
     assert!(quick[0].body["messages"].to_string().contains("see NOTES"), "{:?}", quick[0].body);
     assert!(quick[0].body["tools"].as_array().is_none_or(Vec::is_empty), "it only reads");
 }
+
+#[test]
+fn an_input_that_a_transcript_cannot_hold_is_refused() {
+    let workspace = Workspace::new();
+    let nested = |levels: usize| {
+        let inner = (0..levels).fold(json!("x"), |inner, _| json!([inner]));
+        Answer::calls("TodoWrite", json!({ "todos": inner }))
+    };
+    let server = ModelServer::start([nested(99), nested(120), Answer::says("over"), Answer::says("on")]);
+    let run =
+        |flags: &[&str]| gripper(&workspace, &server, Wire::Anthropic).args(["-p", "x"]).args(flags).run();
+    assert_eq!(run(&[]).stdout, "over\n");
+    let asked = server.asked().pop().unwrap().body.to_string();
+    assert!(asked.contains("it is nested more than 100 deep"), "{asked}");
+    let again = run(&["--continue"]);
+    assert_eq!((&*again.stdout, &*again.stderr), ("on\n", ""), "{}", again.transcript());
+}

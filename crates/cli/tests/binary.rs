@@ -36,6 +36,12 @@ fn version_and_help() {
         let expected = format!("error: there is no command {:?}{near}\n", words[0]);
         assert!(wrong.code == 2 && wrong.stderr.starts_with(&expected), "{}", wrong.transcript());
     }
+    for words in [&["--mode", "plan", "tools"][..], &["--yes", "tool", "Read"]] {
+        let wrong = run(&workspace, words);
+        assert!(wrong.code == 2 && wrong.stderr.contains("is a command, and its options"), "{}", wrong.transcript());
+    }
+    let two = run(&workspace, &["-p", "mend", "it"]);
+    assert!(two.code == 2 && two.stderr.contains("two prompts were given"), "{}", two.transcript());
 }
 
 const ALL: [&str; 16] = [

@@ -8,7 +8,7 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Write},
+    io::{BufRead, BufReader, Read, Write},
     process::{Child, Stdio},
 };
 
@@ -325,4 +325,35 @@ fn a_reader_that_goes_away_ends_the_work_and_the_session_is_whole() {
     child.wait().unwrap();
     let next = print(&workspace, &[say("still here")], &["--continue"]);
     assert_eq!(next.stdout, "still here\n", "{}", next.transcript());
+}
+
+/// Tells more than a pipe holds, to a reader that does not read.
+fn talkative(workspace: &Workspace, form: &str) -> Child {
+    let model = scripted(workspace, &[say(&"word ".repeat(100_000))]);
+    let mut command = gripper(workspace).args(["-p", "tell", &model, "--output-format", form]).into_command();
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap()
+}
+
+#[test]
+fn a_reader_that_pauses_gets_everything() {
+    let workspace = Workspace::new();
+    let children = ["json", "stream-json"].map(|form| talkative(&workspace, form));
+    std::thread::sleep(std::time::Duration::from_secs(6));
+    for mut child in children {
+        let mut told = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut told).unwrap();
+        let last: Value = serde_json::from_str(told.lines().last().unwrap()).unwrap();
+        assert_eq!((&last["type"], child.wait().unwrap().code()), (&json!("result"), Some(0)));
+    }
+}
+
+#[test]
+fn a_signal_ends_it_although_nobody_reads() {
+    let workspace = Workspace::new();
+    let mut child = talkative(&workspace, "stream-json");
+    // The first line is there; the rest does not fit into the pipe.
+    let mut reader = BufReader::with_capacity(1, child.stdout.take().unwrap());
+    reader.read_line(&mut String::new()).unwrap();
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(143));
 }

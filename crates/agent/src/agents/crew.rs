@@ -16,7 +16,7 @@ use gripper_runtime::{
     tool::{Agent as Who, ProgressSender},
 };
 use serde_json::json;
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -438,8 +438,10 @@ async fn pass_on(
     );
     if let Some(watcher) = watcher.filter(|_| lasting) {
         let event = AgentEvent::Below { call: call.clone(), event: Box::new(event) };
-        // Nobody reads any more, or nobody waits: both are no reason to stay.
-        stop.run_until_cancelled(watcher.send(event)).await.transpose().ok();
+        // What is recorded after a stop is told too. Nobody reads any more, or nobody waits: no reason to stay.
+        if let Err(TrySendError::Full(event)) = watcher.try_send(event) {
+            stop.run_until_cancelled(watcher.send(event)).await.transpose().ok();
+        }
     }
 }
 

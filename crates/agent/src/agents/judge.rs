@@ -22,6 +22,8 @@ use crate::{
 
 /// Longest answer of a model that only says yes or no.
 const SHORT: u32 = 1_024;
+/// Bytes beyond which such an answer is not read.
+const LONGEST: usize = 64 * 1024;
 /// Braces of an answer behind which a judgement is looked for.
 const MOST_BRACES: usize = 200;
 /// Answers after which an agent that looks around should know.
@@ -71,6 +73,9 @@ pub(super) async fn say(
     let mut events = model.model.stream(request);
     while let Some(event) = events.next().await {
         match event.map_err(|error| format!("the model did not answer: {error}"))? {
+            ModelEvent::Text { text, .. } if said.len() + text.len() > LONGEST => {
+                return Err("the model says far more than it was asked".to_owned());
+            }
             ModelEvent::Text { text, .. } => said.push_str(&text),
             ModelEvent::Usage(now) => usage = now,
             _ => {}

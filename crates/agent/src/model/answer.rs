@@ -3,6 +3,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
+use gripper_runtime::schema::deeper_than;
 use serde_json::{Map, Value};
 
 use super::{ModelError, ModelEvent, StopReason, Trouble, Usage};
@@ -10,6 +11,8 @@ use crate::message::Content;
 
 /// Characters of an unreadable input that are quoted.
 const QUOTED: usize = 400;
+/// Levels of an input. One more would not be read again from a transcript, which adds some of its own.
+const DEEPEST: usize = 100;
 
 /// Reads one wire's form of an answer.
 pub(super) trait Decode: Send {
@@ -166,6 +169,9 @@ impl Open {
 pub(super) fn input(json: &str) -> Result<Map<String, Value>, String> {
     let why = match serde_json::from_str(json) {
         _ if json.trim().is_empty() => return Ok(Map::new()),
+        Ok(Value::Object(input)) if input.values().any(|value| deeper_than(value, DEEPEST)) => {
+            format!("it is nested more than {DEEPEST} deep")
+        }
         Ok(Value::Object(input)) => return Ok(input),
         Ok(Value::Null) => return Ok(Map::new()),
         Ok(_) => "it is no JSON object".to_owned(),

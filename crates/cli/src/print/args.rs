@@ -133,6 +133,11 @@ impl Args {
         self.print.is_some() || self.form.input_format == InputFormat::StreamJson
     }
 
+    /// A prompt beside the one that follows -p.
+    pub(super) fn second_prompt(&self) -> Option<&str> {
+        self.prompt.as_deref().filter(|_| self.print.as_ref().is_some_and(|text| !text.is_empty()))
+    }
+
     /// The prompt on the command line.
     pub(crate) fn prompt(&self) -> Option<&str> {
         let given = self.print.as_deref().filter(|text| !text.is_empty());

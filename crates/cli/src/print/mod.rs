@@ -56,6 +56,12 @@ async fn work(args: Args, environment: Environment) -> anyhow::Result<Exit> {
             "--input-format stream-json needs --output-format stream-json, as answers come one by one";
         return Err(UsageError(words.to_owned()).into());
     }
+    if let Some(second) = args.second_prompt() {
+        let words = format!(
+            "two prompts were given, the second is {second:?}: put what belongs together into quotes"
+        );
+        return Err(UsageError(words).into());
+    }
     let mut signals = Signals::listen()?;
     let given = args.prompt().map(str::to_owned);
     let first = match streamed {
@@ -95,7 +101,10 @@ async fn work(args: Args, environment: Environment) -> anyhow::Result<Exit> {
         around.into_session().finish().await;
     }
     let gone = conversation.printer.gone();
-    conversation.printer.close().await;
+    conversation.printer.close(conversation.signals.wait()).await;
+    if let Some(signal) = conversation.signals.came() {
+        return exit.map(|_| signal);
+    }
     // What was printed did not arrive.
     if gone.is_cancelled() { exit.map(|_| Exit::Failed) } else { exit }
 }

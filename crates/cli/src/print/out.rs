@@ -1,18 +1,15 @@
 //! Standard output as lines of JSON: each written whole and at once, on a thread of its own, so that a slow reader
 //! holds up nothing but itself.
 
-use std::{io::Write, time::Duration};
+use std::{fs::File, io::Write, os::fd::AsFd, time::Duration};
 
 use serde_json::Value;
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::timeout,
-};
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// Lines that may wait for a slow reader.
 const WAITING: usize = 256;
-/// How long the last lines may take to be read once we want to end.
+/// How long the last lines may take to be read once somebody wants us to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where lines go.
@@ -30,12 +27,14 @@ impl Out {
         let gone = CancellationToken::new();
         let reader = gone.clone();
         std::thread::spawn(move || {
+            // Not through the lock of standard output: whoever flushes it at the end would wait for a slow reader.
+            let Ok(mut stdout) = std::io::stdout().as_fd().try_clone_to_owned().map(File::from) else {
+                return reader.cancel();
+            };
             while let Some(mut line) = waiting.blocking_recv() {
                 line.push('\n');
-                let mut stdout = std::io::stdout().lock();
-                if stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush()).is_err() {
-                    reader.cancel();
-                    return;
+                if stdout.write_all(line.as_bytes()).is_err() {
+                    return reader.cancel();
                 }
             }
             done.send(()).ok();
@@ -49,9 +48,16 @@ impl Out {
         self.lines.send(value.to_string()).await.ok();
     }
 
-    /// Waits until everything is written.
-    pub(super) async fn close(self) {
+    /// Waits until everything is written, for as long as there is a reader. Once `stopped`, not for long.
+    pub(super) async fn close(self, stopped: impl Future<Output = ()>) {
         drop(self.lines);
-        timeout(PATIENCE, self.written).await.ok();
+        let given_up = async {
+            stopped.await;
+            tokio::time::sleep(PATIENCE).await;
+        };
+        tokio::select! {
+            _ = self.written => {}
+            () = given_up => {}
+        }
     }
 }

@@ -131,10 +131,10 @@ impl Printer {
     }
 
     /// Waits until everything is written.
-    pub(super) async fn close(self) {
+    pub(super) async fn close(self, stopped: impl Future<Output = ()>) {
         match self {
             Printer::Text(_) => {}
-            Printer::Json(_, out) | Printer::Stream(_, out) => out.close().await,
+            Printer::Json(_, out) | Printer::Stream(_, out) => out.close(stopped).await,
         }
     }
 }

@@ -30,6 +30,7 @@ use serde_json::{Map, Value, json};
 pub use bounds::SchemaRefused;
 pub use coerce::Coercion;
 pub use problem::{Problem, describe};
+pub use shape::deeper_than;
 
 /// Levels of nesting an input may have.
 const MAX_INPUT_DEPTH: usize = 128;

@@ -125,7 +125,7 @@ pub(super) fn escape(name: &str) -> String {
 }
 
 /// Whether `value` nests deeper than `limit` levels; never looks deeper than that itself.
-pub(super) fn deeper_than(value: &Value, limit: usize) -> bool {
+pub fn deeper_than(value: &Value, limit: usize) -> bool {
     match value {
         Value::Array(items) => limit == 0 || items.iter().any(|one| deeper_than(one, limit - 1)),
         Value::Object(map) => limit == 0 || map.values().any(|one| deeper_than(one, limit - 1)),
