@@ -38,7 +38,11 @@ fn version_and_help() {
     }
     for words in [&["--mode", "plan", "tools"][..], &["--yes", "tool", "Read"]] {
         let wrong = run(&workspace, words);
-        assert!(wrong.code == 2 && wrong.stderr.contains("is a command, and its options"), "{}", wrong.transcript());
+        assert!(
+            wrong.code == 2 && wrong.stderr.contains("is a command, and its options"),
+            "{}",
+            wrong.transcript()
+        );
     }
     let two = run(&workspace, &["-p", "mend", "it"]);
     assert!(two.code == 2 && two.stderr.contains("two prompts were given"), "{}", two.transcript());
@@ -131,6 +135,11 @@ fn one_call_prints_one_result() {
     let stdin =
         gripper(&workspace, &["tool", "Read", "-", "--json"]).input(r#"{"file_path": "a.txt"}"#).run();
     assert_eq!(result(&stdin)["structured"]["totalLines"], 2);
+    // To a schema that is an integer.
+    let float = run(&workspace, &["tool", "Read", r#"{"file_path": "a.txt", "offset": 2.0}"#]);
+    assert!(float.stdout.starts_with("     2\ttwo\n"), "{}", float.transcript());
+    let half = run(&workspace, &["tool", "Read", r#"{"file_path": "a.txt", "offset": 1.5}"#]);
+    assert_eq!(half.code, 2, "{}", half.transcript());
 }
 
 #[test]

@@ -68,7 +68,9 @@ where
     }
 
     fn parse(&self, input: &Value) -> Result<ParsedInput, Vec<Problem>> {
-        let typed = <T::Input as serde::Deserialize>::deserialize(input)
+        let read = |input: &Value| <T::Input as serde::Deserialize>::deserialize(input);
+        let typed = read(input)
+            .or_else(|error| read(&with_integers(input)).map_err(|_| error))
             .map_err(|error| vec![Problem::unreadable(&error.to_string())])?;
         let problems = self.tool.check(&typed);
         if problems.is_empty() { Ok(Box::new(typed)) } else { Err(problems) }
@@ -125,3 +127,21 @@ where
         })
     }
 }
+
+/// The same with `5.0` as `5`: to a schema that is an integer, to a type it is not.
+fn with_integers(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(with_integers).collect(),
+        Value::Object(map) => map.iter().map(|(key, value)| (key.clone(), with_integers(value))).collect(),
+        Value::Number(number) => match number.as_f64() {
+            Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < EXACT => {
+                Value::from(float as i64)
+            }
+            _ => value.clone(),
+        },
+        other => other.clone(),
+    }
+}
+
+/// Below this every whole number is a float of its own.
+const EXACT: f64 = 9_007_199_254_740_992.0;
