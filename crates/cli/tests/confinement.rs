@@ -369,6 +369,12 @@ fn a_query_of_the_network_runs_nothing_of_the_repository() {
     git(&["remote", "add", "other", "ext::./evil.sh"]);
     git(&["config", "core.sshCommand", "./evil.sh"]);
     git(&["config", "protocol.ext.allow", "always"]);
+    // What git is asked about itself it answers as ever; beside anything else that uses it, it does not.
+    let told = bash(&workspace, &line("git config --get core.sshCommand | cat"), &json!({}), &[]).run();
+    assert_eq!(told.stdout.trim(), "./evil.sh", "{}", told.transcript());
+    let told = line("git config --get core.sshCommand; git status");
+    let told = bash(&workspace, &told, &json!({}), &[]).run();
+    assert!(told.stdout.starts_with("false"), "{}", told.transcript());
     let settings = json!({ "permissions": { "networkReads": "allow" } });
     for remote in ["origin", "other"] {
         let ran = bash(&workspace, &line(&format!("git ls-remote {remote}")), &settings, &["--json"]).run();

@@ -37,8 +37,14 @@ const REFUSAL: &str = "echo 'a program that this repository names for showing di
     was asked; git diff --no-ext-diff goes without it' >&2; false";
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// What may stand beside `git config` in a line that only asks for settings: none of these starts git.
+const FILTERS: [&str; 9] = ["cat", "cut", "echo", "grep", "head", "sort", "tail", "tr", "wc"];
+
 /// The variables with which git runs hardened: what the person's own settings name stays.
 pub(super) async fn variables(call: &Call, env: &Variables) -> Variables {
+    if only_asks_for_settings(call) {
+        return Vec::new();
+    }
     let mut settings: Vec<(String, &str)> = SETTINGS.map(|(name, value)| (name.to_owned(), value)).into();
     for repository in repositories(call) {
         for name in named(repository, call, env).await {
@@ -59,6 +65,18 @@ pub(super) async fn variables(call: &Call, env: &Variables) -> Variables {
         variables.push((format!("GIT_CONFIG_VALUE_{number}"), value.to_owned()));
     }
     variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect()
+}
+
+/// Whether git is only asked what its settings are. That runs nothing, and the answer must not be ours.
+fn only_asks_for_settings(call: &Call) -> bool {
+    let parts = call.access.command_use().map(|command| command.analysis.parts()).unwrap_or_default();
+    // As far as each is known; one that is not known at all is empty, and fits nothing below.
+    let known = parts.iter().filter(|part| !part.argv.is_empty());
+    let known = known.map(|part| part.argv.iter().map_while(|word| word.literal()).collect::<Vec<_>>());
+    let known: Vec<_> = known.collect();
+    let asks = |words: &Vec<&str>| words.starts_with(&["git", "config"]);
+    known.iter().any(asks)
+        && known.iter().all(|words| asks(words) || words.first().is_some_and(|name| FILTERS.contains(name)))
 }
 
 /// The repositories that git could stand in whose configuration may name programs: around the working directory, and
