@@ -3,6 +3,7 @@
 pub(crate) mod argv;
 mod format;
 pub(crate) mod output;
+pub(crate) mod settings;
 pub(crate) mod token;
 
 use std::{

@@ -10,6 +10,7 @@ use crate::{
     state::{Function, State, Value},
     syntax::tree::{Arm, ArmEnd, Chain, Command, CommandKind, Connector, List, Pipeline, Test, Word},
     value::{Argument, Origin, Text},
+    variables,
 };
 
 impl Walker<'_> {
@@ -121,6 +122,7 @@ impl Walker<'_> {
             CommandKind::For { name, words, body } | CommandKind::Select { name, words, body } => {
                 let values = self.loop_values(&mut state, words.as_deref());
                 self.check_assignment(&mut state, name, words_span(words.as_deref()));
+                let inherits = state.inherits(name);
                 state.set(name, values.clone());
                 self.widen(&mut state, [body]);
                 let mut start = state.clone();
@@ -130,7 +132,8 @@ impl Walker<'_> {
                     start.set(name, Value::Unknown(Origin::Data));
                 }
                 self.list(start, body);
-                state.set(name, Value::Unknown(Origin::Computed));
+                // Without a single turn it is what it was.
+                state.set(name, Value::Unknown(if inherits { Origin::Inherited } else { Origin::Computed }));
                 Outcome::same(state)
             }
             CommandKind::ForArithmetic { header, body } => {
@@ -151,8 +154,8 @@ impl Walker<'_> {
                 self.case(state, arms)
             }
             CommandKind::Function { name, body } => {
-                if name.starts_with("command_not_found_handle") {
-                    self.unresolved("what happens to names that are not found is changed", body.span);
+                if variables::is_hook(name) {
+                    self.unresolved("the shell calls this function by itself", body.span);
                 }
                 state.define(name, Function::Defined(Rc::new((**body).clone())));
                 Outcome::same(state)
@@ -268,8 +271,11 @@ impl Walker<'_> {
             end.merge(&returned);
         }
         end.positional.clone_from(&state.positional);
-        let declared = std::mem::replace(&mut self.locals, locals);
-        end.forget(declared);
+        for name in std::mem::replace(&mut self.locals, locals) {
+            // What it was before the call, or what the function assigned before it was local.
+            let origin = if state.inherits(&name) { Origin::Inherited } else { Origin::Computed };
+            end.set(&name, Value::Unknown(origin));
+        }
         Outcome::same(end)
     }
 }
