@@ -34,6 +34,12 @@ impl Walker<'_> {
             if !matches!(parameter.operation, Some(Operation::Names)) && !is_all(parameter) {
                 self.unresolved("an indirect expansion can run code", span);
             }
+            if let (true, None, Some(Value::Array(items))) =
+                (is_all(parameter), &parameter.operation, state.variable(&parameter.name))
+            {
+                // The subscripts of an array that was written down.
+                return Expansion::Fields((0..items.len()).map(|at| Text::known(at.to_string())).collect());
+            }
             return Expansion::Many(Origin::Computed);
         }
         let name = parameter.name.as_str();

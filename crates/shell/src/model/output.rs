@@ -63,7 +63,7 @@ fn prints_one_word(model: &Model, reading: &Reading<'_>, words: &str) -> bool {
         let mut others = reading.options.iter().filter(|given| !spells(given, word) && !is_needed(given));
         let only: Vec<&str> = only.trim_end_matches(')').split(',').collect();
         let alone = others.all(|given| given.option.names.iter().any(|name| only.contains(&name.as_str())));
-        let counted = !one || reading.operands.len() == 1;
+        let counted = !one || reading.operands.len() == fixed.saturating_sub(supplied) + 1;
         shown && all && alone && counted && (from_stdin || !stdin)
     })
 }

@@ -93,6 +93,12 @@ impl Walker<'_> {
                     .first()
                     .and_then(Argument::literal)
                     .is_some_and(|text| matches!(text, "" | "-" | "-l" | "-p"));
+                // Which signals are as they were or go unheard changes nothing else.
+                let first = rest.first().and_then(Argument::literal);
+                if matches!(first, Some("" | "-")) && rest.iter().all(|word| word.literal().is_some()) {
+                    self.part(arguments, span);
+                    return Ok(Outcome::same(state));
+                }
                 if !rest.is_empty() && !cleared {
                     self.risk(RiskKind::CodeExecution, "code is kept for later", span);
                     self.unresolved("a trap runs its code later", span);
