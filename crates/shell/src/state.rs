@@ -37,6 +37,7 @@ impl Value {
         if self == other {
             return;
         }
+        let inherited = self.is_inherited() || other.is_inherited();
         let (mine, theirs) = (self.options(), other.options());
         *self = match (mine, theirs) {
             (Some(mut values), Some(more)) => {
@@ -47,8 +48,14 @@ impl Value {
                 }
                 if values.len() > MOST_VALUES { Self::Unknown(Origin::Computed) } else { Self::OneOf(values) }
             }
+            _ if inherited => Self::Unknown(Origin::Inherited),
             _ => Self::Unknown(Origin::Computed),
         };
+    }
+
+    /// Whether it may be what the environment says.
+    pub(crate) fn is_inherited(&self) -> bool {
+        matches!(self, Self::Unknown(Origin::Environment | Origin::Inherited))
     }
 
     /// The values as alternatives; an unset variable expands to nothing.
@@ -127,6 +134,8 @@ pub(crate) struct State {
     pub split_changed: bool,
     /// Any name may have become a function.
     pub names_unsure: bool,
+    /// Patterns that match nothing may go.
+    pub patterns_go: bool,
 }
 
 impl State {
@@ -140,6 +149,7 @@ impl State {
             positional: Some(Rc::default()),
             split_changed: false,
             names_unsure: false,
+            patterns_go: false,
         }
     }
 
@@ -154,6 +164,7 @@ impl State {
             positional: Some(Rc::new(positional)),
             split_changed: false,
             names_unsure: false,
+            patterns_go: false,
         }
     }
 
@@ -215,7 +226,10 @@ impl State {
         }
         self.cwd.merge(&other.cwd);
         self.previous.merge(&other.previous);
-        if self.stack != other.stack {
+        if self.stack.is_empty() {
+            // From an empty stack nothing is taken, and the shell stays where it is.
+            self.stack = Rc::clone(&other.stack);
+        } else if self.stack != other.stack && !other.stack.is_empty() {
             self.stack = Rc::new(vec![Places::Unknown]);
         }
         if self.positional != other.positional {
@@ -223,6 +237,7 @@ impl State {
         }
         self.split_changed |= other.split_changed;
         self.names_unsure |= other.names_unsure;
+        self.patterns_go |= other.patterns_go;
     }
 
     /// Every variable that is known may have any value from here on.
@@ -235,7 +250,18 @@ impl State {
     /// Every variable in `names` may have any value from here on: a loop assigns it.
     pub(crate) fn forget(&mut self, names: impl IntoIterator<Item = String>) {
         for name in names {
-            self.set(&name, Value::Unknown(Origin::Computed));
+            self.blur(&name);
         }
+    }
+
+    /// Whether a variable may be what the environment says.
+    pub(crate) fn inherits(&self, name: &str) -> bool {
+        self.variable(name).is_none_or(Value::is_inherited)
+    }
+
+    /// A variable may have any value from here on, that of the environment too if it may have it now.
+    pub(crate) fn blur(&mut self, name: &str) {
+        let origin = if self.inherits(name) { Origin::Inherited } else { Origin::Computed };
+        self.set(name, Value::Unknown(origin));
     }
 }

@@ -10,6 +10,10 @@ use crate::span::Span;
 pub enum Origin {
     /// A variable nothing in the text assigns.
     Environment,
+    /// A variable that the text assigns on some ways only, or in part: what the environment says may be left.
+    Inherited,
+    /// The elements of an array, in brackets behind a declaration.
+    Elements,
     /// The output of a command.
     Output,
     /// Read from input or from a list of files.

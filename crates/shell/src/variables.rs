@@ -23,14 +23,20 @@ const NUMBERS: &[&str] = &[
 const READABLE: &[&str] = &[
     "ARCH",
     "BASH",
+    "BASH_LINENO",
+    "BASH_REMATCH",
+    "BASH_SOURCE",
+    "BASH_VERSINFO",
     "BASH_VERSION",
     "CARGO_HOME",
     "CI",
     "COLORTERM",
     "CONDA_DEFAULT_ENV",
     "CONDA_PREFIX",
+    "DIRSTACK",
     "DISPLAY",
     "EDITOR",
+    "FUNCNAME",
     "GOPATH",
     "GOROOT",
     "HOSTNAME",
@@ -40,6 +46,7 @@ const READABLE: &[&str] = &[
     "LANGUAGE",
     "LOGNAME",
     "MACHTYPE",
+    "MAPFILE",
     "NODE_ENV",
     "NVM_DIR",
     "OSTYPE",
@@ -69,6 +76,31 @@ const READABLE: &[&str] = &[
 
 /// Variables that may be set for a program: they change how it prints, not what it does.
 const SETTABLE: &[&str] = &[
+    "BAT_STYLE",
+    "BAT_THEME",
+    "CARGO_NET_OFFLINE",
+    "CGO_ENABLED",
+    "DOTNET_CLI_TELEMETRY_OPTOUT",
+    "DOTNET_NOLOGO",
+    "EXA_COLORS",
+    "EZA_COLORS",
+    "GH_NO_UPDATE_NOTIFIER",
+    "GH_PROMPT_DISABLED",
+    "GOARCH",
+    "GOOS",
+    "HOMEBREW_NO_ANALYTICS",
+    "HOMEBREW_NO_AUTO_UPDATE",
+    "MANWIDTH",
+    "NODE_NO_WARNINGS",
+    "NO_UPDATE_NOTIFIER",
+    "NPM_CONFIG_LOGLEVEL",
+    "PIP_DISABLE_PIP_VERSION_CHECK",
+    "PIP_NO_COLOR",
+    "PIP_NO_INPUT",
+    "PYTHONHASHSEED",
+    "PYTHONIOENCODING",
+    "PYTHONUTF8",
+    "npm_config_loglevel",
     "CI",
     "CLICOLOR",
     "CLICOLOR_FORCE",
@@ -181,9 +213,33 @@ const STEERING_PREFIXES: &[&str] = &[
 
 /// Ends of names that do.
 const STEERING_SUFFIXES: &[&str] = &[
-    "_ARGS", "_BROWSER", "_CMD", "_COMMAND", "_CONFIG", "_EDITOR", "_FLAGS", "_HELPER", "_HOME", "_HOOK",
-    "_INIT", "_LOADER", "_OPEN", "_OPENER", "_OPTIONS", "_OPTS", "_PAGER", "_PATH", "_PLUGINS", "_PRELOAD",
-    "_PROXY", "_RC", "_SHELL", "_STARTUP", "_WRAPPER", "_proxy",
+    "_ARGS",
+    "_BROWSER",
+    "_CMD",
+    "_COMMAND",
+    "_CONFIG",
+    "_EDITOR",
+    "_FLAGS",
+    "_HELPER",
+    "_HOME",
+    "_HOOK",
+    "_INIT",
+    "_LOADER",
+    "_OPEN",
+    "_OPENER",
+    "_OPTIONS",
+    "_OPTS",
+    "_PAGER",
+    "_PATH",
+    "_PLUGINS",
+    "_PRELOAD",
+    "_PROXY",
+    "_RC",
+    "_SHELL",
+    "_STARTUP",
+    "_WRAPPER",
+    "_functions",
+    "_proxy",
 ];
 
 /// Single names that do.
@@ -247,6 +303,7 @@ const STEERING: &[&str] = &[
     "NLSPATH",
     "NODEFLAGS",
     "NO_PROXY",
+    "NULLCMD",
     "OLDPWD",
     "OPTARG",
     "OPTERR",
@@ -254,6 +311,7 @@ const STEERING: &[&str] = &[
     "PATH",
     "POSIX",
     "POSIXLY_CORRECT",
+    "PROMPT",
     "PROMPT_COMMAND",
     "PS0",
     "PS1",
@@ -261,9 +319,13 @@ const STEERING: &[&str] = &[
     "PS3",
     "PS4",
     "PWD",
+    "READNULLCMD",
     "RES_OPTIONS",
+    "RPROMPT",
+    "RPS1",
     "SHELL",
     "SHELLOPTS",
+    "SPROMPT",
     "SSLKEYLOGFILE",
     "TAPE",
     "TERMCAP",
@@ -271,6 +333,7 @@ const STEERING: &[&str] = &[
     "TIMEFORMAT",
     "TMOUT",
     "TMPDIR",
+    "TMPPREFIX",
     "TZDIR",
     "UNZIP",
     "UNZIPOPT",
@@ -285,11 +348,36 @@ const STEERING: &[&str] = &[
     "histchars",
     "http_proxy",
     "https_proxy",
+    "mailpath",
     "manpath",
     "module_path",
     "no_proxy",
     "path",
 ];
+
+/// Functions that one shell or another calls without being told to.
+const HOOKS: &[&str] = &[
+    "chpwd",
+    "command_not_found_handle",
+    "command_not_found_handler",
+    "periodic",
+    "precmd",
+    "preexec",
+    "zshaddhistory",
+    "zshexit",
+];
+
+/// Whether a shell calls a function of this name by itself.
+pub(crate) fn is_hook(name: &str) -> bool {
+    HOOKS.contains(&name) || (name.starts_with("TRAP") && name.len() > 4)
+}
+
+/// Whether zsh keeps what names mean in a table of this name.
+pub(crate) fn is_table(name: &str) -> bool {
+    let tables =
+        ["aliases", "commands", "functions", "galiases", "nameddirs", "options", "saliases", "userdirs"];
+    tables.contains(&name.strip_prefix("dis_").unwrap_or(name))
+}
 
 /// Whether the shell itself keeps a number in it.
 pub(crate) fn is_number(name: &str) -> bool {

@@ -53,6 +53,8 @@ fn quotes_are_taken_off(#[case] text: &str, #[case] expected: &str) {
 #[case::nested("cat {a,{b,c}}", "cat|a|b|c")]
 #[case::numbers("cat {1..3}", "cat|1|2|3")]
 #[case::steps("cat {1..7..3}", "cat|1|4|7")]
+#[case::padded("cat {08..10}", "cat|08|09|10")]
+#[case::padded_at_the_end("cat {3..01}", "cat|03|02|01")]
 #[case::backwards("cat {3..1}", "cat|3|2|1")]
 #[case::letters("cat {a..c}", "cat|a|b|c")]
 #[case::quoted("cat '{a,b}'", "cat|{a,b}")]

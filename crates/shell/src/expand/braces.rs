@@ -181,14 +181,17 @@ fn sequence<'w>(inner: &[Unit<'w>]) -> Result<Option<Vec<Vec<Unit<'w>>>>, TooMan
         _ => return Ok(None),
     };
     let words = if let (Ok(from), Ok(to)) = (first.parse::<i64>(), last.parse::<i64>()) {
-        // Zero-padded numbers are rare and their width rule is intricate: they are not followed.
         let padded = |text: &str| {
             text.trim_start_matches('-').len() > 1 && text.trim_start_matches('-').starts_with('0')
         };
-        if padded(first) || padded(last) || first.starts_with('+') || last.starts_with('+') {
+        // With zeros in front all are as wide as the wider end; with a sign that rule is intricate.
+        let padded = padded(first) || padded(last);
+        let width = if padded { first.len().max(last.len()) } else { 0 };
+        let signed = first.starts_with('-') || last.starts_with('-');
+        if (padded && (signed || width > 18)) || first.starts_with('+') || last.starts_with('+') {
             return Err(TooMany);
         }
-        steps(from, to, step)?.into_iter().map(|n| n.to_string()).collect::<Vec<_>>()
+        steps(from, to, step)?.into_iter().map(|n| format!("{n:0width$}")).collect::<Vec<_>>()
     } else {
         let (mut a, mut b) = (first.chars(), last.chars());
         match (a.next(), a.next(), b.next(), b.next()) {

@@ -73,6 +73,10 @@ impl Walker<'_> {
                 vec![vec![Argument::any(Origin::Computed, span)]]
             });
         }
+        if state.patterns_go {
+            let patterns = ways.iter_mut().flatten().filter(|argument| argument.text.has_glob());
+            patterns.for_each(|argument| argument.many = true);
+        }
         for argument in ways.iter().flatten().filter(|argument| argument.text.has_glob()) {
             // The shell itself looks into the folder to expand the pattern.
             for target in self.targets(&state.cwd, &argument.text) {
@@ -234,9 +238,14 @@ impl Walker<'_> {
             }
             PieceKind::Array(words) => {
                 for word in words {
+                    let subscript = |text: &str| text.starts_with('[');
+                    if matches!(word.pieces.first(), Some(Piece { kind: PieceKind::Literal(text), .. }) if subscript(text))
+                    {
+                        self.unresolved("an array with subscripts", word.span);
+                    }
                     self.expand(state, word);
                 }
-                vec![Chunk::Quoted(Text::unknown(Origin::Computed))]
+                vec![Chunk::Quoted(Text::unknown(Origin::Elements))]
             }
         }
     }

@@ -34,6 +34,12 @@ impl Walker<'_> {
             if !matches!(parameter.operation, Some(Operation::Names)) && !is_all(parameter) {
                 self.unresolved("an indirect expansion can run code", span);
             }
+            if let (true, None, Some(Value::Array(items))) =
+                (is_all(parameter), &parameter.operation, state.variable(&parameter.name))
+            {
+                // The subscripts of an array that was written down.
+                return Expansion::Fields((0..items.len()).map(|at| Text::known(at.to_string())).collect());
+            }
             return Expansion::Many(Origin::Computed);
         }
         let name = parameter.name.as_str();
@@ -44,11 +50,15 @@ impl Walker<'_> {
                         let items = self.copied(items.clone(), span);
                         all(&items, &subscript_text(parameter), quoted)
                     }
-                    _ => Expansion::Many(Origin::Computed),
+                    _ => {
+                        self.element(state, name, span);
+                        Expansion::Many(Origin::Computed)
+                    }
                 };
             }
             let subscript = subscript.clone();
             self.arithmetic(state, &subscript);
+            self.element(state, name, span);
             return Expansion::OneOf(vec![Text::unknown(Origin::Computed)]);
         }
         match name {
@@ -77,6 +87,14 @@ impl Walker<'_> {
         }
     }
 
+    /// An element of an array. Every variable is an array of one, those of the environment too.
+    fn element(&mut self, state: &State, name: &str, span: Span) {
+        let places = ["HOME", "IFS", "OLDPWD", "PWD"];
+        if state.inherits(name) && !places.contains(&name) && !variables::is_harmless_to_read(name) {
+            self.reads_environment(name, span);
+        }
+    }
+
     fn variable(&mut self, state: &State, name: &str, span: Span) -> Expansion {
         let one = |text: Text| Expansion::OneOf(vec![text]);
         match state.variable(name) {
@@ -86,9 +104,10 @@ impl Walker<'_> {
                 return Expansion::OneOf(self.copied(values, span));
             }
             Some(Value::Array(items)) => return one(items.first().cloned().unwrap_or_default()),
-            Some(Value::Unknown(Origin::Environment)) | None => {}
+            Some(Value::Unknown(Origin::Environment | Origin::Inherited)) | None => {}
             Some(Value::Unknown(origin)) => return one(Text::unknown(*origin)),
         }
+        let assigned = state.variable(name).is_some();
         match name {
             "HOME" => one(Text::known(self.surroundings.home.clone())),
             "PWD" => match &state.cwd {
@@ -102,7 +121,7 @@ impl Walker<'_> {
                 if !variables::is_harmless_to_read(name) {
                     self.reads_environment(name, span);
                 }
-                one(Text::unknown(Origin::Environment))
+                one(Text::unknown(if assigned { Origin::Inherited } else { Origin::Environment }))
             }
         }
     }
@@ -125,7 +144,7 @@ impl Walker<'_> {
                 let mut others = self.operand(state, word, quoted);
                 if matches!(operation, Operation::Assign(_)) {
                     self.check_assignment(state, &parameter.name, span);
-                    state.set(&parameter.name, Value::Unknown(Origin::Computed));
+                    state.blur(&parameter.name);
                 }
                 let Expansion::OneOf(values) = base else { return Expansion::Many(Origin::Computed) };
                 let certain =

@@ -3,6 +3,7 @@
 pub(crate) mod argv;
 mod format;
 pub(crate) mod output;
+pub(crate) mod settings;
 pub(crate) mod token;
 
 use std::{
@@ -85,7 +86,12 @@ impl Model {
             }
         }
         let mut subs = BTreeMap::new();
-        for (name, sub) in std::mem::take(&mut entry.sub) {
+        let explains = |entry: &Entry| entry.conduct.info.split_whitespace().any(|word| word == "--help");
+        for (name, mut sub) in std::mem::take(&mut entry.sub) {
+            // A program that explains itself explains its subcommands as well.
+            if explains(&entry) && !explains(&sub) {
+                sub.conduct.info.push_str(" --help");
+            }
             for other in &sub.names {
                 subs.insert(other.clone(), Sub { entry: sub.clone(), model: OnceLock::new() });
             }
@@ -96,7 +102,7 @@ impl Model {
                 let mut sub = Entry::default();
                 sub.conduct.effects.clone_from(&deeds);
                 sub.conduct.opaque = true;
-                if entry.conduct.info.split_whitespace().any(|word| word == "--help") {
+                if explains(&entry) {
                     "--help".clone_into(&mut sub.conduct.info);
                 }
                 subs.entry(name.to_owned()).or_insert(Sub { entry: sub, model: OnceLock::new() });

@@ -49,14 +49,21 @@ fn prints_one_word(model: &Model, reading: &Reading<'_>, words: &str) -> bool {
         let is_needed = |given: &Given<'_>| needed.iter().any(|word| spells(given, word));
         let (word, one) = word.strip_suffix("+one").map_or((word, false), |word| (word, true));
         let (word, stdin) = word.strip_suffix('<').map_or((word, false), |word| (word, true));
+        // What is found comes out as an id, and what is not as it went in: that must be no path.
+        let named = |operand: &str| match word.strip_suffix('*').filter(|start| !start.is_empty()) {
+            Some(start) => {
+                operand.starts_with(start) && !operand.contains(['/', ':']) && !operand.contains("..")
+            }
+            None => operand == word,
+        };
         let by_operand = reading.operands.len() == 1
-            && reading.operands.iter().any(|operand| operand.literal() == Some(word));
+            && reading.operands.iter().any(|operand| operand.literal().is_some_and(named));
         let shown = word.is_empty() || by_operand || reading.options.iter().any(|given| spells(given, word));
         let all = needed.is_empty() || reading.options.iter().any(is_needed);
         let mut others = reading.options.iter().filter(|given| !spells(given, word) && !is_needed(given));
         let only: Vec<&str> = only.trim_end_matches(')').split(',').collect();
         let alone = others.all(|given| given.option.names.iter().any(|name| only.contains(&name.as_str())));
-        let counted = !one || reading.operands.len() == 1;
+        let counted = !one || reading.operands.len() == fixed.saturating_sub(supplied) + 1;
         shown && all && alone && counted && (from_stdin || !stdin)
     })
 }

@@ -53,6 +53,8 @@ pub(crate) enum Kind {
     Host,
     /// Re-targets the tool.
     Config,
+    /// A setting of git; one that only changes what is shown is harmless.
+    Setting,
     /// Text that starts with `+`.
     Plus,
     /// Text without `=`.
@@ -88,6 +90,7 @@ impl Kind {
             "assign" => Self::Assign,
             "host" => Self::Host,
             "config" => Self::Config,
+            "setting" => Self::Setting,
             "plus" => Self::Plus,
             "name" => Self::Name,
             _ => return None,

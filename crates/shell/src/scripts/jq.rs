@@ -27,7 +27,17 @@ const WORDS: &str = "
     trunc truncate_stream type unique unique_by until utf8bytelength values walk while with_entries y0
     y1 yn";
 
-static KNOWN: LazyLock<HashSet<&str>> = LazyLock::new(|| WORDS.split_ascii_whitespace().collect());
+/// What yq knows besides, without what loads files, evaluates text or looks at the environment.
+const YQ_WORDS: &str = "
+    alias all_c anchor any_c array_to_map collect column comments di documentIndex document_index
+    downcase explode fi fileIndex file_index filename footComment foot_comment format_datetime from_csv
+    from_json from_props from_tsv from_unix from_xml from_yaml headComment head_comment ireduce is_key
+    key kind line lineComment line_comment omit parent pivot shuffle sortKeys sort_keys splitDoc
+    split_doc style tag to_csv to_json to_number to_props to_string to_tsv to_unix to_xml to_yaml tz
+    upcase with with_dtf";
+
+static KNOWN: LazyLock<HashSet<&str>> =
+    LazyLock::new(|| WORDS.split_ascii_whitespace().chain(YQ_WORDS.split_ascii_whitespace()).collect());
 
 pub(super) fn check(filter: &str) -> ScriptEffects {
     let mut parser = Parser {
@@ -96,7 +106,7 @@ impl Parser<'_> {
                     self.string()?;
                 }
                 b'0'..=b'9' => self.number(),
-                b'.' => self.dot(),
+                b'.' => self.dot()?,
                 b'@' => self.format()?,
                 _ if starts_name(byte) => self.word()?,
                 _ => {
@@ -157,14 +167,29 @@ impl Parser<'_> {
     }
 
     /// A dot alone, two of them, the name of a field, or a number without a first digit.
-    fn dot(&mut self) {
+    fn dot(&mut self) -> Step {
         self.cursor.at += 1;
         match self.cursor.peek() {
             Some(b'.') => self.cursor.at += 1,
-            Some(byte) if starts_name(byte) => self.cursor.skip_while(continues_name),
+            Some(byte) if starts_name(byte) => {
+                self.cursor.skip_while(continues_name);
+                if self.calls() {
+                    return Err("a call behind a dot");
+                }
+            }
             Some(byte) if byte.is_ascii_digit() => self.fraction(),
             _ => {}
         }
+        Ok(())
+    }
+
+    /// Whether arguments follow.
+    fn calls(&self) -> bool {
+        let mut at = 0;
+        while self.cursor.peek_at(at).is_some_and(|byte| byte.is_ascii_whitespace()) {
+            at += 1;
+        }
+        self.cursor.peek_at(at) == Some(b'(')
     }
 
     fn format(&mut self) -> Step {
@@ -191,7 +216,9 @@ impl Parser<'_> {
             }
             return Ok(());
         }
-        if self.last == Last::Separator && self.open.last() == Some(&Open::Brace) {
+        let key = self.last == Last::Separator && self.open.last() == Some(&Open::Brace);
+        // For yq a key is an expression, and may be a call.
+        if key && !self.calls() && word != "envsubst" {
             return Ok(());
         }
         match word {

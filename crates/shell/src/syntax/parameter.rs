@@ -235,6 +235,18 @@ impl Parser<'_> {
                 Ok(())
             }
             (Inside::Pattern, Some(b'\'' | b'\\')) => self.unquoted(pieces),
+            (Inside::Pattern, Some(b'$')) if self.peek_second() == Some(b'\'') => {
+                // In a pattern quotes of every kind are quotes, also between double ones; but versions
+                // of bash disagree whether what comes out of these is read once more.
+                let start = self.pos;
+                self.unquoted(pieces)?;
+                match pieces.last().map(|piece| &piece.kind) {
+                    Some(PieceKind::AnsiC(text)) if !text.contains(['$', '`', '"', '\'', '\\', '}']) => {
+                        Ok(())
+                    }
+                    _ => self.fail_at("unclear quotes", start, self.pos),
+                }
+            }
             (Inside::Double, Some(b'\'')) => self.apostrophes(pieces),
             (Inside::Pattern | Inside::Double, _) => self.quoted_piece(Context::BraceDouble, pieces),
         }

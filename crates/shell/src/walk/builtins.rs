@@ -2,19 +2,15 @@
 
 use std::rc::Rc;
 
-use super::{
-    Outcome, Walker,
-    simple::{Lookup, is_name},
-};
+use super::{Outcome, Walker, simple::Lookup};
 use crate::{
-    effect::EffectKind,
+    effect::{EffectKind, Target},
     expand::is_number,
     risk::RiskKind,
     span::Span,
-    state::{Function, Places, State, Value},
+    state::{Places, State},
     surroundings::join,
-    syntax::tree::{Arithmetic, Piece, PieceKind},
-    value::{Argument, Origin, Stretch, Text},
+    value::{Argument, Stretch, Text},
 };
 
 /// Options of `set` that leave the meaning of the text alone.
@@ -22,7 +18,7 @@ const SET_LETTERS: &str = "euxvfhbCETm";
 const SET_NAMES: &[&str] =
     &["errexit", "nounset", "xtrace", "verbose", "pipefail", "noglob", "errtrace", "functrace", "noclobber"];
 /// Options of `shopt` that do.
-const SHOPT_NAMES: &[&str] = &["globstar", "nocaseglob", "inherit_errexit"];
+const SHOPT_NAMES: &[&str] = &["globstar", "nocaseglob", "nullglob", "inherit_errexit"];
 
 /// Whether `set -o NAME` leaves the meaning of the text alone.
 pub(super) fn is_harmless_option(name: &str) -> bool {
@@ -54,6 +50,9 @@ impl Walker<'_> {
             "unset" => self.unset(&mut state, rest),
             "read" | "mapfile" | "readarray" | "getopts" => self.read_names(&mut state, name, rest),
             "printf" if rest.first().is_some_and(|first| first.text.prefix().starts_with("-v")) => {
+                if rest.len() < 3 && !rest.iter().any(|word| word.many) {
+                    self.unresolved("printf without a format assigns nothing", span);
+                }
                 self.read_names(&mut state, name, rest.get(..2).unwrap_or(rest));
             }
             "let" => {
@@ -87,12 +86,19 @@ impl Walker<'_> {
                 if !harmless {
                     self.unresolved("an option of the shell is changed", span);
                 }
+                state.patterns_go |= rest.iter().any(|argument| argument.literal() == Some("nullglob"));
             }
             "trap" => {
                 let cleared = rest
                     .first()
                     .and_then(Argument::literal)
                     .is_some_and(|text| matches!(text, "" | "-" | "-l" | "-p"));
+                // Which signals are as they were or go unheard changes nothing else.
+                let first = rest.first().and_then(Argument::literal);
+                if matches!(first, Some("" | "-")) && rest.iter().all(|word| word.literal().is_some()) {
+                    self.part(arguments, span);
+                    return Ok(Outcome::same(state));
+                }
                 if !rest.is_empty() && !cleared {
                     self.risk(RiskKind::CodeExecution, "code is kept for later", span);
                     self.unresolved("a trap runs its code later", span);
@@ -166,6 +172,17 @@ impl Walker<'_> {
                 Places::OneOf(places.iter().map(|place| join(place, path)).collect())
             }
             (Some(""), places) => places.clone(),
+            (None, Places::OneOf(places)) if names_folder(text) => {
+                // One of the folders that the pattern matches.
+                let mut all = Places::OneOf(Vec::new());
+                for target in self.targets(&Places::OneOf(places.clone()), text) {
+                    match (&mut all, target) {
+                        (Places::OneOf(all), Target::Pattern(path)) => all.push(path),
+                        _ => all = Places::Unknown,
+                    }
+                }
+                all
+            }
             _ => Places::Unknown,
         }
     }
@@ -174,8 +191,12 @@ impl Walker<'_> {
     fn moves(&mut self, places: &Places, span: Span) {
         match places {
             Places::OneOf(places) => {
-                for place in places {
-                    self.effect(EffectKind::List(crate::effect::Target::Path(place.clone())), span);
+                // Outside stands, besides, whoever failed to go inside before: moving alone shows nothing,
+                // and what is done there is judged by itself.
+                let inside = |place: &&String| self.surroundings.holds(place);
+                let within: Vec<&String> = places.iter().filter(inside).collect();
+                for place in if within.is_empty() { places.iter().collect() } else { within } {
+                    self.effect(EffectKind::List(shown(place)), span);
                 }
             }
             Places::Unknown => {
@@ -265,145 +286,6 @@ impl Walker<'_> {
         Ok(outcome.unwrap_or_else(|| Outcome::same(after)))
     }
 
-    fn declare(&mut self, state: &mut State, builtin: &str, arguments: &[Argument], span: Span) {
-        if builtin == "local" && self.calls == 0 {
-            self.unresolved("local outside a function assigns nothing", span);
-        }
-        if builtin == "readonly" {
-            self.unresolved("a variable that cannot be assigned again", span);
-        }
-        let mut opaque = false;
-        let letters = |wanted: char| {
-            let options = arguments.iter().filter(|argument| argument.text.prefix().starts_with('-'));
-            options.into_iter().any(|argument| argument.text.prefix().contains(wanted))
-        };
-        if letters('f') && letters('x') {
-            self.unresolved("a function is given to other shells", span);
-        }
-        for argument in arguments {
-            let prefix = argument.text.prefix();
-            if argument.many {
-                self.unresolved("a declaration of names that are not known", argument.span);
-            } else if prefix.starts_with(['-', '+']) && argument.literal().is_some() {
-                let letters = prefix.get(1..).unwrap_or_default();
-                // Namerefs, integers and case attributes change what later assignments do.
-                if letters.chars().any(|letter| !"xgaApfF".contains(letter)) || prefix.starts_with('+') {
-                    self.unresolved("an attribute that changes what assignments do", argument.span);
-                }
-                opaque |= letters.contains('a');
-                if letters.contains('A') {
-                    self.unresolved("a table of named values is not followed", argument.span);
-                }
-            } else {
-                let (name, value) = match prefix.find('=') {
-                    Some(at) => {
-                        let name = prefix.get(..at).unwrap_or_default();
-                        (name.trim_end_matches('+').to_owned(), Some(argument.text.without_prefix(at + 1)))
-                    }
-                    None => (argument.literal().unwrap_or_default().to_owned(), None),
-                };
-                if !is_name(&name) {
-                    self.unresolved("a declaration that is not understood", argument.span);
-                    continue;
-                }
-                let appended = prefix.find('=').is_some_and(|at| at > name.len());
-                let kind = if letters('x') && builtin != "local" { "export" } else { builtin };
-                self.declare_one(state, kind, &name, value, opaque || appended, argument.span);
-            }
-        }
-    }
-
-    fn declare_one(
-        &mut self,
-        state: &mut State,
-        builtin: &str,
-        name: &str,
-        value: Option<Text>,
-        opaque: bool,
-        span: Span,
-    ) {
-        self.check_assignment(state, name, span);
-        if builtin == "export" {
-            match &value {
-                Some(value) => self.effect_of_setting(name, value, span),
-                None => self.effect(EffectKind::Environment(format!("gives {name} to later programs")), span),
-            }
-        }
-        if builtin != "export" {
-            self.locals.push(name.to_owned());
-        }
-        match value {
-            Some(_) if opaque => state.set(name, Value::Unknown(Origin::Computed)),
-            Some(value) => state.set(name, Value::one(value)),
-            None if builtin == "export" => {}
-            None => state.set(name, Value::Unknown(Origin::Computed)),
-        }
-    }
-
-    fn unset(&mut self, state: &mut State, arguments: &[Argument]) {
-        let mut functions_only = false;
-        for argument in arguments {
-            match argument.literal() {
-                Some("-f") => functions_only = true,
-                Some("-v") => functions_only = false,
-                Some(name) if functions_only => state.undefine(name),
-                Some(name) if is_name(name) => {
-                    self.check_assignment(state, name, argument.span);
-                    // Without an option the variable goes first, and the function only if there is none.
-                    if state.function(name).is_some() {
-                        state.define(name, Function::Unsure);
-                    }
-                    state.set(name, Value::Unset);
-                }
-                _ => self.unresolved("unset of a name that is not known can run code", argument.span),
-            }
-        }
-    }
-
-    /// Builtins that put what they read into variables: every plain word may be a name.
-    fn read_names(&mut self, state: &mut State, builtin: &str, arguments: &[Argument]) {
-        for name in ["REPLY", "MAPFILE", "OPTARG"] {
-            state.set(name, Value::Unknown(Origin::Data));
-        }
-        for argument in arguments {
-            let prefix = argument.text.prefix();
-            match argument.literal() {
-                Some(text) if text.contains('[') && (builtin != "printf" || !text.starts_with("-v")) => {
-                    let is_delimiter = builtin == "read" && text.len() == 1;
-                    if !is_delimiter {
-                        self.unresolved("a subscript can run code", argument.span);
-                    }
-                }
-                Some(text) => {
-                    let name = text.strip_prefix("-v").filter(|_| builtin == "printf").unwrap_or(text);
-                    let name = name.strip_prefix("-a").filter(|_| builtin == "read").unwrap_or(name);
-                    if name == "_" {
-                        // The usual way to throw a field away; `$_` is never known anyway.
-                    } else if is_name(name) {
-                        self.check_assignment(state, name, argument.span);
-                        state.set(name, Value::Unknown(Origin::Data));
-                    } else if name.contains('[') {
-                        self.unresolved("a subscript can run code", argument.span);
-                    }
-                }
-                None if is_number(&argument.text) => {}
-                None if prefix.starts_with("-p") || prefix.starts_with("-t") => {}
-                None => self.unresolved("a name that is not known is assigned", argument.span),
-            }
-        }
-    }
-
-    /// An argument of `let`.
-    fn compute(&mut self, state: &mut State, argument: &Argument) {
-        match argument.literal() {
-            Some(text) if !text.contains(['$', '`', '[', '\\', '"', '\'']) => {
-                let piece = Piece { kind: PieceKind::Literal(text.to_owned()), span: argument.span };
-                self.arithmetic(state, &Arithmetic::of(vec![piece], argument.span));
-            }
-            _ => self.unresolved("arithmetic on text that is not known can run code", argument.span),
-        }
-    }
-
     fn set(&mut self, state: &mut State, arguments: &[Argument]) {
         let mut rest = arguments;
         while let Some((first, after)) = rest.split_first() {
@@ -423,7 +305,9 @@ impl Walker<'_> {
                     self.run.traced |=
                         letters.contains('x') || rest.first().and_then(Argument::literal) == Some("xtrace");
                     for letter in letters.chars() {
-                        if letter == 'o' {
+                        if letter == 'o' && rest.is_empty() {
+                            // Alone it only lists.
+                        } else if letter == 'o' {
                             let named = rest.first().and_then(Argument::literal);
                             if !named.is_some_and(|name| SET_NAMES.contains(&name)) {
                                 self.unresolved("an option of the shell is changed", first.span);
@@ -463,6 +347,18 @@ fn renames(builtin: &str, argument: &Argument) -> bool {
         "-f" | "-n" | "-d" => true,
         _ => text.contains('='),
     })
+}
+
+/// Whether a pattern can only stand for folders below: no option, and not the dash that leads back.
+fn names_folder(text: &Text) -> bool {
+    let slash = matches!(text.stretches().last(), Some(Stretch::Known(end)) if end.ends_with('/'));
+    let start = text.prefix();
+    text.origin().is_none() && !start.starts_with(['/', '-']) && (slash || !start.is_empty())
+}
+
+/// A place as a target: it may be any of those that a pattern matches.
+fn shown(place: &str) -> Target {
+    if place.contains('*') { Target::Pattern(place.to_owned()) } else { Target::Path(place.to_owned()) }
 }
 
 fn starts_with_number(text: &Text) -> bool {

@@ -10,6 +10,7 @@ use crate::{
     state::{Function, State, Value},
     syntax::tree::{Arm, ArmEnd, Chain, Command, CommandKind, Connector, List, Pipeline, Test, Word},
     value::{Argument, Origin, Text},
+    variables,
 };
 
 impl Walker<'_> {
@@ -54,6 +55,9 @@ impl Walker<'_> {
     }
 
     fn pipeline(&mut self, state: State, pipeline: &Pipeline) -> Outcome {
+        if never_ends(pipeline) {
+            self.unresolved("output that does not end", Span::default());
+        }
         let outcome = match pipeline.stages.as_slice() {
             [] => Outcome::same(state),
             [only] => self.command(state, &only.command),
@@ -121,6 +125,7 @@ impl Walker<'_> {
             CommandKind::For { name, words, body } | CommandKind::Select { name, words, body } => {
                 let values = self.loop_values(&mut state, words.as_deref());
                 self.check_assignment(&mut state, name, words_span(words.as_deref()));
+                let inherits = state.inherits(name);
                 state.set(name, values.clone());
                 self.widen(&mut state, [body]);
                 let mut start = state.clone();
@@ -130,7 +135,8 @@ impl Walker<'_> {
                     start.set(name, Value::Unknown(Origin::Data));
                 }
                 self.list(start, body);
-                state.set(name, Value::Unknown(Origin::Computed));
+                // Without a single turn it is what it was.
+                state.set(name, Value::Unknown(if inherits { Origin::Inherited } else { Origin::Computed }));
                 Outcome::same(state)
             }
             CommandKind::ForArithmetic { header, body } => {
@@ -151,8 +157,8 @@ impl Walker<'_> {
                 self.case(state, arms)
             }
             CommandKind::Function { name, body } => {
-                if name.starts_with("command_not_found_handle") {
-                    self.unresolved("what happens to names that are not found is changed", body.span);
+                if variables::is_hook(name) {
+                    self.unresolved("the shell calls this function by itself", body.span);
                 }
                 state.define(name, Function::Defined(Rc::new((**body).clone())));
                 Outcome::same(state)
@@ -268,10 +274,26 @@ impl Walker<'_> {
             end.merge(&returned);
         }
         end.positional.clone_from(&state.positional);
-        let declared = std::mem::replace(&mut self.locals, locals);
-        end.forget(declared);
+        for name in std::mem::replace(&mut self.locals, locals) {
+            // What it was before the call, or what the function assigned before it was local.
+            let origin = if state.inherits(&name) { Origin::Inherited } else { Origin::Computed };
+            end.set(&name, Value::Unknown(origin));
+        }
         Outcome::same(end)
     }
+}
+
+/// Whether `yes` prints for ever: nothing behind it stops reading.
+fn never_ends(pipeline: &Pipeline) -> bool {
+    let mut names = pipeline.stages.iter().map(|stage| match &stage.command.kind {
+        CommandKind::Simple(simple) => match simple.words.as_slice() {
+            // Alone, these explain the program.
+            [_, only] if loops::literal(only).is_some_and(|word| word.starts_with("--")) => None,
+            words => words.first().and_then(loops::literal),
+        },
+        _ => None,
+    });
+    names.any(|name| name.as_deref() == Some("yes")) && !names.any(|name| name.as_deref() == Some("head"))
 }
 
 fn words_span(words: Option<&[Word]>) -> Span {

@@ -7,7 +7,7 @@ use crate::{
     model::{
         Model,
         argv::{Given, Reading},
-        output,
+        output, settings,
         token::{Arity, Deed, Kind, OperandKind},
     },
     risk::RiskKind,
@@ -312,7 +312,8 @@ impl Walker<'_> {
                 let host = argument.literal().map(host_of);
                 self.effect(EffectKind::Network { host, sends: false }, span);
             }
-            Kind::Config => {
+            Kind::Setting if argument.literal().is_some_and(settings::only_shows) => {}
+            Kind::Config | Kind::Setting => {
                 let why =
                     format!("`{}` points {} at other code or another place", argument.shown(), case.name);
                 self.effect(EffectKind::Unknown(why), span);
@@ -391,8 +392,9 @@ impl Walker<'_> {
             Places::OneOf(places) => places.iter().all(|place| {
                 let root =
                     self.surroundings.roots.iter().find(|root| crate::surroundings::within(place, root));
-                root.and_then(|root| place.strip_prefix(root.as_str()))
-                    .is_some_and(|below| !below.split('/').any(|part| FOREIGN.contains(&part)))
+                root.and_then(|root| place.strip_prefix(root.as_str())).is_some_and(|below| {
+                    !below.split('/').any(|part| FOREIGN.contains(&part) || part.contains('*'))
+                })
             }),
             Places::Unknown => false,
         };

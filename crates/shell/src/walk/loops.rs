@@ -10,7 +10,7 @@ use crate::{
         Arithmetic, AssignedValue, Command, CommandKind, Descriptor, List, Operation, Parameter, Piece,
         PieceKind, RedirectTarget, Simple, Test, Word,
     },
-    value::{Origin, Text},
+    value::Text,
 };
 
 /// What the body of a loop assigns.
@@ -62,19 +62,19 @@ impl Changes {
         for (name, numeric) in self.names {
             let was_number = match state.variable(&name) {
                 Some(Value::OneOf(values)) => values.iter().all(is_number),
-                Some(Value::Unset) | None => true,
+                Some(Value::Unset) => true,
+                None => crate::variables::is_harmless_to_read(&name),
                 Some(_) => false,
             };
             let empty = match state.variable(&name) {
                 Some(Value::OneOf(values)) => values.iter().any(|value| value.stretches().is_empty()),
                 _ => true,
             };
-            let value = match numeric && was_number {
-                true if empty => Value::OneOf(vec![Text::number(), Text::default()]),
-                true => Value::one(Text::number()),
-                false => Value::Unknown(Origin::Computed),
-            };
-            state.set(&name, value);
+            match numeric && was_number {
+                true if empty => state.set(&name, Value::OneOf(vec![Text::number(), Text::default()])),
+                true => state.set(&name, Value::one(Text::number())),
+                false => state.blur(&name),
+            }
         }
         for name in self.functions {
             state.define(&name, Function::Unsure);

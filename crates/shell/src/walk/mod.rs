@@ -3,6 +3,7 @@
 mod builtins;
 mod compound;
 mod conditional;
+mod declare;
 mod judge;
 mod loops;
 mod nested;
@@ -11,6 +12,8 @@ mod simple;
 mod substitution;
 
 pub use simple::{bare_program, is_setting};
+
+use std::collections::BTreeSet;
 
 use crate::{
     analysis::{Analysis, InPlaceEdit, Normal, Output, Part, Unresolved, Via},
@@ -80,6 +83,8 @@ struct Run {
     copies_left: usize,
     /// The script as a whole has become too large.
     exhausted: bool,
+    /// Names that were made arrays somewhere.
+    arrays: BTreeSet<String>,
 }
 
 /// What is known of the output of a substitution.
@@ -147,6 +152,7 @@ impl<'s> Walker<'s> {
                 code_left: 2 * crate::LONGEST,
                 copies_left: 16 * crate::LONGEST,
                 exhausted: false,
+                arrays: BTreeSet::new(),
             },
         }
     }
@@ -397,7 +403,8 @@ impl<'s> Walker<'s> {
         }
         let make = |base: &str| {
             let path = join(base, &pattern);
-            if open { Target::Pattern(path) } else { Target::Path(path) }
+            // The folder may itself be one of those that a pattern matches.
+            if open || base.contains('*') { Target::Pattern(path) } else { Target::Path(path) }
         };
         match places {
             _ if pattern.starts_with('/') => vec![make("/")],

@@ -54,10 +54,12 @@ impl Walker<'_> {
             match operator {
                 RedirectOperator::DuplicateIn | RedirectOperator::DuplicateOut if is_descriptor(text) => {}
                 RedirectOperator::Read | RedirectOperator::DuplicateIn => {
-                    // An unknown name can be `/dev/tcp/host/port`, which the shell itself connects to.
+                    // `/dev/tcp/host/port` is what the shell itself connects to. A name of which nothing is
+                    // known is one of a file that is read only in a place without a network.
                     let prefix = text.prefix();
                     let reaches = prefix.starts_with("/dev") || "/dev/tcp/".starts_with(prefix);
-                    if text.origin().is_some() && reaches {
+                    let data = prefix.is_empty() && text.origin() != Some(Origin::Environment);
+                    if text.origin().is_some() && reaches && !data {
                         self.effect(EffectKind::Network { host: None, sends: false }, word.span);
                     }
                     self.read_file(state, text, word.span);

@@ -3,12 +3,12 @@
 use super::{Outcome, Walker, loops::literal};
 use crate::{
     analysis::{Normal, Part},
-    effect::{Cause, EffectKind},
+    effect::{Cause, EffectKind, Target},
     model,
     risk::RiskKind,
     span::Span,
     state::{Function, Places, State, Value},
-    syntax::tree::{AssignedValue, Assignment, PieceKind, Redirect, Simple, Word},
+    syntax::tree::{AssignedValue, Assignment, PieceKind, Redirect, RedirectOperator, Simple, Word},
     value::{Argument, Origin, Stretch, Text},
     variables,
 };
@@ -74,7 +74,7 @@ impl Walker<'_> {
             let mut start = state.clone();
             if !temporary.is_empty() {
                 // Builtins and functions see the assignments while they run; afterwards they are gone.
-                start.forget(temporary.iter().cloned());
+                temporary.iter().for_each(|name| start.set(name, Value::Unknown(Origin::Computed)));
             }
             let outcome = self.dispatch(start, &arguments, Lookup::Shell, words);
             merged = Some(match merged {
@@ -89,6 +89,9 @@ impl Walker<'_> {
         }
         self.flush(span);
         let mut outcome = merged.unwrap_or_else(|| Outcome::same(state.clone()));
+        if matches!(first_name.as_str(), "read" | "mapfile" | "readarray") {
+            outcome = unread(outcome, &state, simple, redirects);
+        }
         if !temporary.is_empty() && (self.run.posix || DECLARING.contains(&first_name.as_str())) {
             outcome = Outcome::same(outcome.merged());
             outcome.success.forget(temporary);
@@ -161,13 +164,22 @@ impl Walker<'_> {
         let partial = assignment.subscript.is_some() || assignment.append || (within && scalar);
         if let Some(subscript) = &assignment.subscript {
             self.arithmetic(state, subscript);
+            let first = subscript.pieces.first().map(|piece| &piece.kind);
+            let named = matches!(first, Some(PieceKind::Literal(text)) if is_name(text));
+            if named && variables::is_table(&assignment.name) {
+                self.unresolved("some shells keep the meaning of names in this table", assignment.span);
+            }
         }
-        let value = if partial { Value::Unknown(Origin::Computed) } else { value };
+        if matches!(value, Value::Array(_)) || !scalar || assignment.subscript.is_some() {
+            self.run.arrays.insert(assignment.name.clone());
+        }
         if state.is_full() {
             self.unresolved("more variables than are followed", assignment.span);
-            return;
+        } else if partial {
+            state.blur(&assignment.name);
+        } else {
+            state.set(&assignment.name, value);
         }
-        state.set(&assignment.name, value);
     }
 
     fn array(&mut self, state: &mut State, words: &[Word]) -> Value {
@@ -304,7 +316,10 @@ impl Walker<'_> {
                 let model =
                     model::find(bare).filter(|_| lookup != Lookup::Program || !model::is_builtin_only(bare));
                 match model {
-                    Some(model) => self.judge(&state, bare, model, arguments, span),
+                    Some(model) => {
+                        self.stands_outside(&state.cwd, bare, span);
+                        self.judge(&state, bare, model, arguments, span);
+                    }
                     None => {
                         self.effect(
                             EffectKind::Unknown(format!("`{bare}` is not a known program")),
@@ -318,11 +333,22 @@ impl Walker<'_> {
         }
     }
 
+    /// A program may look at the folder it runs in without being told to.
+    fn stands_outside(&mut self, places: &Places, program: &str, span: Span) {
+        let Places::OneOf(places) = places else { return };
+        for place in places.iter().filter(|place| !self.surroundings.holds(place)) {
+            if !DEAF.contains(&program) {
+                self.effect(EffectKind::List(Target::Path(place.clone())), span);
+            }
+        }
+    }
+
     /// Whether every folder it may be in is a working directory, and whether it may be another than at first.
     fn place_of(&self, places: &Places) -> (bool, bool) {
         match places {
             Places::OneOf(places) => (
-                places.iter().all(|place| self.surroundings.holds(place)),
+                // A folder that only a pattern names may be a repository of its own.
+                places.iter().all(|place| self.surroundings.holds(place) && !place.contains('*')),
                 places.iter().any(|place| *place != self.surroundings.cwd),
             ),
             Places::Unknown => (false, true),
@@ -372,6 +398,20 @@ pub fn bare_program(name: &str) -> &str {
         Some((folder, program)) if SYSTEM.contains(&folder) => program,
         _ => name,
     }
+}
+
+/// Where the file is not there nothing is read, and a variable keeps what the environment gave it.
+fn unread(outcome: Outcome, before: &State, simple: &Simple, redirects: &[Redirect]) -> Outcome {
+    if !redirects.iter().any(|redirect| redirect.operator == RedirectOperator::Read) {
+        return outcome;
+    }
+    let mut after = outcome.merged();
+    for name in simple.words.iter().filter_map(literal) {
+        if is_name(&name) && before.inherits(&name) && variables::looks_secret(&name) {
+            after.set(&name, Value::Unknown(Origin::Inherited));
+        }
+    }
+    Outcome::same(after)
 }
 
 fn restore(state: &mut State, before: &State, names: &[String]) {
