@@ -133,6 +133,8 @@ fn sessions_go_on_fork_and_can_be_replayed() {
     assert_eq!(next.stdout, "two\n", "{}", next.transcript());
     let fork = print(&workspace, &[say("three")], &["--resume", &id[..8], "--fork-session"]);
     assert_eq!(fork.stdout, "three\n", "{}", fork.transcript());
+    let unkept = print(&workspace, &[say("three")], &["--resume", id, "--no-session-persistence"]);
+    assert_eq!(unkept.stdout, "three\n", "{}", unkept.transcript());
     let kept = fs::read_to_string(transcript).unwrap();
     assert!(kept.contains("two") && !kept.contains("three"), "{kept}");
     assert_eq!(fs::read_dir(workspace.home().join(".gripper/sessions")).unwrap().count(), 2);
@@ -225,6 +227,39 @@ fn permission_is_asked_over_the_wire_and_only_yes_is_yes() {
 }
 
 #[test]
+fn a_question_that_nobody_can_answer_any_more_is_answered_with_no() {
+    let workspace = Workspace::new();
+    let write = |name: &str| call("Write", json!({ "file_path": workspace.path(name), "content": "x" }));
+    let answers = [write("a.txt"), write("b.txt"), say("I may not.")];
+    let mut wire = Wire::open(&workspace, &answers, &["--permission-prompt-tool=stdio"]);
+    wire.prompt();
+    wire.until("control_request");
+    // The first is open by then; the second comes when nobody is there.
+    drop(wire.child.stdin.take());
+    let result = wire.until("result");
+    assert_eq!(result["permission_denials"].as_array().map(Vec::len), Some(2), "{result}");
+    assert!(!workspace.path("a.txt").exists() && !workspace.path("b.txt").exists());
+    assert_eq!(wire.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_noticed_while_a_call_runs() {
+    let workspace = Workspace::new();
+    let script = scripted(&workspace, &[call("Bash", json!({ "command": "sleep 600" }))]);
+    let mut command = gripper(&workspace)
+        .args(["-p", "x", "--output-format=stream-json", "--allow=Bash", &script])
+        .into_command();
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut reader = BufReader::new(child.stdout.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("sleep 600") {
+        reader.read_line(&mut said).unwrap();
+    }
+    drop(reader);
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
 fn control_requests_are_answered_and_prompts_follow_each_other() {
     let workspace = Workspace::new();
     let mut wire = Wire::open(&workspace, &[say("one"), say("two")], &[]);
@@ -244,6 +279,9 @@ fn control_requests_are_answered_and_prompts_follow_each_other() {
         assert_eq!(wire.until("control_response")["response"]["subtype"], outcome, "{line}");
     }
     wire.send(&json!("not a line of ours"));
+    let warning = wire.until("system");
+    let warning = if warning["subtype"] == "init" { wire.until("system") } else { warning };
+    assert_eq!(warning["subtype"], "warning", "{warning}");
     wire.prompt();
     assert_eq!(wire.until("result")["result"], "one");
     wire.prompt();
@@ -297,6 +335,16 @@ fn there_is_a_last_line_also_when_nothing_began() {
     let mut said = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
     assert_eq!((child.wait().unwrap().code(), said.contains("\"result\"")), (Some(143), true), "{said}");
+}
+
+#[test]
+fn an_answer_without_words_has_none_of_the_one_before() {
+    let workspace = Workspace::new();
+    let mut wire = Wire::open(&workspace, &[say("one"), json!({ "content": [] })], &[]);
+    wire.prompt();
+    assert_eq!(wire.until("result")["result"], "one");
+    wire.prompt();
+    assert_eq!(wire.until("result")["result"], "");
 }
 
 #[test]

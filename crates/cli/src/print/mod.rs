@@ -245,6 +245,11 @@ impl Conversation {
                     self.stop.cancel();
                 }
             }
+            Next::Incoming(Some(Incoming::Skipped(why))) => {
+                // Whoever wrote it may wait for an answer, and reads only one of the two.
+                show::warn(&why);
+                self.printer.event(AgentEvent::Warning(why)).await?;
+            }
             Next::Signal | Next::Gone => stop.into_iter().for_each(CancellationToken::cancel),
             Next::Tick => self.printer.tick()?,
             Next::Done(_) => {}
