@@ -82,7 +82,7 @@ fn what_goes_wrong_is_the_last_line_whatever_it_is() {
         gripper(&workspace).args(["-p", "x", "--model=scripted:/no/such/file", lines[0], lines[1]]).run();
     assert_eq!((model.code, &last(&model)["type"]), (2, &json!("result")), "{}", model.transcript());
     let nothing =
-        gripper(&workspace).args(["-p", &scripted(&workspace, &[say("x")]), lines[0], lines[1]]).run();
+        gripper(&workspace).args(["-p", " ", &scripted(&workspace, &[say("x")]), lines[0], lines[1]]).run();
     assert!(
         last(&nothing)["result"].as_str().unwrap().contains("there is no prompt"),
         "{}",
@@ -240,6 +240,45 @@ fn a_question_that_nobody_can_answer_any_more_is_answered_with_no() {
     assert_eq!(result["permission_denials"].as_array().map(Vec::len), Some(2), "{result}");
     assert!(!workspace.path("a.txt").exists() && !workspace.path("b.txt").exists());
     assert_eq!(wire.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn an_interrupt_takes_back_an_open_question() {
+    let workspace = Workspace::new();
+    let write = call("Write", json!({ "file_path": workspace.path("a.txt"), "content": "x" }));
+    let mut wire = Wire::open(&workspace, &[write], &["--permission-prompt-tool=stdio"]);
+    wire.prompt();
+    let asked = wire.until("control_request");
+    wire.send(
+        &json!({ "type": "control_request", "request_id": "i", "request": { "subtype": "interrupt" } }),
+    );
+    // The call is taken back when it is gone, which may be after the work has ended.
+    let (mut taken_back, mut ended) = (false, false);
+    while !(taken_back && ended) {
+        let line: Value = serde_json::from_str(&wire.lines.next().unwrap().unwrap()).unwrap();
+        taken_back |= line["type"] == "control_cancel_request" && line["request_id"] == asked["request_id"];
+        ended |= line["result"] == "interrupted";
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_folder_whose_name_is_no_text_is_a_place_like_any_other() {
+    use std::os::unix::ffi::OsStrExt;
+    let workspace = Workspace::new();
+    let folder = workspace.project().join(std::ffi::OsStr::from_bytes(b"odd\xff"));
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("AGENTS.md"), "Be brief.\n").unwrap();
+    let run = |flags: &[&str]| {
+        let script = scripted(&workspace, &[say("here")]);
+        let ran = gripper(&workspace).args(["-p", "x", "--output-format=stream-json", &script]).args(flags);
+        let out = ran.into_command().current_dir(&folder).stdin(Stdio::null()).output().unwrap();
+        (out.status.code(), String::from_utf8(out.stdout).unwrap())
+    };
+    for flags in [&[][..], &["--continue"]] {
+        let (code, said) = run(flags);
+        assert!(code == Some(0) && said.contains("\"here\""), "{code:?} {said}");
+    }
 }
 
 #[test]

@@ -163,6 +163,11 @@ impl Open {
         &mut self.kind
     }
 
+    /// Whether it is of a kind that is not known here.
+    pub(super) fn is_other(&self) -> bool {
+        matches!(self.kind, Kind::Other(_))
+    }
+
     /// What came so far.
     pub(super) fn text(&self) -> &str {
         &self.text

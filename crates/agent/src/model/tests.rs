@@ -356,6 +356,16 @@ fn what_is_no_answer(#[case] body: &str, #[case] expected: &str) {
 }
 
 #[test]
+fn a_call_under_the_number_of_something_else_is_a_call() {
+    let item =
+        |kind: &str, item: Value| json!({"type": format!("response.output_item.{kind}"), "item": item});
+    let call = json!({"type": "function_call", "call_id": "a", "name": "X", "arguments": "{}"});
+    let events = [item("added", json!({"type": "reasoning"})), item("done", call)];
+    let read = read(Wire::OpenAiResponses, true, vec![sse(&events).into_bytes()]);
+    assert!(read.starts_with(&format!("1 call a X\n1 input {{}}\n{}", tool_use(1, "a", "{}"))), "{read}");
+}
+
+#[test]
 fn an_error_in_place_of_an_answer_that_comes_as_one() {
     let body = json!({"type": "error", "error": {"type": "invalid_request_error", "message": "no"}});
     for wire in [Wire::Anthropic, Wire::OpenAiChat, Wire::OpenAiResponses] {

@@ -86,7 +86,9 @@ fn blocks(content: Value) -> Result<Vec<Content>, String> {
         blocks => serde_json::from_value::<Vec<Content>>(blocks)
             .map_err(|error| format!("its content is neither a text nor a list of blocks: {error}"))?,
     };
-    if content.is_empty() {
+    // Providers refuse a message of blanks.
+    let is_blank = |block: &Content| matches!(block, Content::Text { text } if text.trim().is_empty());
+    if content.iter().all(is_blank) {
         return Err("its content is empty".to_owned());
     }
     let speaks = |block: &Content| {
@@ -238,7 +240,8 @@ mod tests {
         assert_eq!(text(prompt(json!("hi"))).unwrap(), "hi");
         assert_eq!(text(prompt(json!([{ "type": "text", "text": "hi" }]))).unwrap(), "hi");
         let result = json!([{ "type": "tool_result", "tool_use_id": "a", "content": [] }]);
-        for wrong in [result, json!([]), json!(3), json!([{ "type": "new" }])] {
+        let blank = json!([{ "type": "text", "text": " " }]);
+        for wrong in [result, blank, json!(""), json!([]), json!(3), json!([{ "type": "new" }])] {
             assert!(text(prompt(wrong)).is_err());
         }
         assert!(read("{").is_err() && read("{}").is_err() && read("{\"type\":\"x\"}").is_err());

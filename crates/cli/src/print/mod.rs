@@ -178,6 +178,8 @@ impl Conversation {
                 let gone = self.printer.gone();
                 let next = tokio::select! {
                     incoming = next_incoming(&mut self.incoming) => Next::Incoming(incoming),
+                    // Of agents in the background, or that one needs no answer any more.
+                    Some(question) = self.questions.recv() => Next::Question(question),
                     () = self.signals.wait() => Next::Signal,
                     () = gone.cancelled() => return Ok(Exit::Failed),
                 };

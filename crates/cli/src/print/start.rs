@@ -112,7 +112,8 @@ pub(super) async fn open(args: &Args, environment: &Environment) -> anyhow::Resu
     let instructions =
         context::instructions(environment, &toolbox.policy(), &toolbox.place().cwd, &session.root()?);
     complain(&instructions.complaints);
-    let told = json!({ "files": instructions.files.iter().map(|file| &file.path).collect::<Vec<_>>() });
+    let files = instructions.files.iter().map(|file| file.path.to_string_lossy());
+    let told = json!({ "files": files.collect::<Vec<_>>() });
     toolbox.consult(HookEvent::INSTRUCTIONS_LOADED, "", told).await;
     let told = context::told(&instructions.files);
     let common = 1 + usize::from(told.is_some());
@@ -235,7 +236,7 @@ fn facts(session: &Session, model: &str) -> Value {
     let pool = toolbox.pool();
     let servers = session.servers.all();
     json!({
-        "cwd": toolbox.place().cwd,
+        "cwd": toolbox.place().cwd.to_string_lossy(),
         "tools": pool.tools().iter().map(|tool| tool.spec().name.clone()).collect::<Vec<_>>(),
         "mcp_servers": servers.iter().map(|server| json!({
             "name": server.config.name, "status": status(&server.phase()),
