@@ -261,6 +261,28 @@ fn an_interrupt_takes_back_an_open_question() {
     }
 }
 
+#[test]
+fn an_agent_in_the_background_is_heard_also_while_no_prompt_is_worked_on() {
+    let workspace = Workspace::new();
+    let task = json!({
+        "description": "d", "prompt": "in the background", "subagent_type": "general-purpose",
+        "run_in_background": true,
+    });
+    let mut below = call("Bash", json!({ "command": "echo hello > a.txt" }));
+    (below["for"], below["delay_ms"]) = (json!("in the background"), json!(300));
+    let answers = [call("Task", task), say("done"), below];
+    let mut wire = Wire::open(&workspace, &answers, &["--permission-prompt-tool=stdio"]);
+    wire.prompt();
+    let (mut asked, mut ended) = (None, false);
+    while asked.is_none() || !ended {
+        let line: Value = serde_json::from_str(&wire.lines.next().unwrap().unwrap()).unwrap();
+        ended |= line["type"] == "result";
+        asked = asked.or((line["type"] == "control_request").then_some(line));
+    }
+    let agent = asked.unwrap()["request"]["agent_id"].as_str().unwrap_or_default().to_owned();
+    assert!(agent.starts_with("general-purpose-"), "{agent}");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_folder_whose_name_is_no_text_is_a_place_like_any_other() {
