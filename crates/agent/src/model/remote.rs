@@ -11,7 +11,7 @@ use std::{
 };
 
 use futures::{
-    Stream, StreamExt, TryStreamExt,
+    Stream, StreamExt, TryStreamExt, future,
     stream::{self, BoxStream},
 };
 use reqwest::{
@@ -28,6 +28,7 @@ use super::{
     Key, Model, ModelError, ModelEvent, Request, Trouble,
     answer::{Answer, Decode},
     anthropic,
+    fields::Fields,
     http::{Asked, not_the_provider, refusal, shown, unreachable},
     openai_chat, openai_responses,
 };
@@ -336,7 +337,7 @@ pub fn decode<B, E>(
     taken: HashSet<String>,
 ) -> Events
 where
-    B: AsRef<[u8]> + Into<Vec<u8>> + Send + 'static,
+    B: AsRef<[u8]> + Send + 'static,
     E: std::error::Error + Send + Sync + 'static,
 {
     let state = (body.boxed(), 0);
@@ -355,7 +356,9 @@ where
     });
     let reading = match streamed {
         true => {
-            let pieces = pieces.map_ok(|piece| io::Cursor::new(piece.into()));
+            let mut fields = Fields::default();
+            let pieces = pieces.map_ok(move |piece| io::Cursor::new(fields.of(piece.as_ref())));
+            let pieces = pieces.try_filter(|piece| future::ready(!piece.get_ref().is_empty()));
             Reading::Events(SseStream::from_bytes_stream(pieces.boxed()).map_err(broken).boxed())
         }
         false => {
