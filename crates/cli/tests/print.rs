@@ -60,6 +60,9 @@ fn an_answer_is_printed_as_text_as_json_and_as_lines() {
     assert_eq!(kinds, ["system", "assistant", "user", "assistant", "result"]);
     assert_eq!(lines[1]["message"]["content"][0]["id"], lines[2]["message"]["content"][0]["tool_use_id"]);
     assert_eq!(lines[4]["subtype"], "success");
+    let cut = json!({ "content": [{ "type": "text", "text": "It sa" }], "stop_reason": "max_tokens" });
+    let cut = print(&workspace, &[cut], &[]);
+    assert!(cut.stdout == "It sa\n" && cut.stderr.contains("cut off"), "{}", cut.transcript());
     let pieces = print(&workspace, &answers, &["--output-format=stream-json", "--include-partial-messages"]);
     let pieces: Vec<Value> = pieces.json_lines().iter().map(|line| line["event"]["type"].clone()).collect();
     assert!(pieces.contains(&json!("content_block_delta")) && pieces.contains(&json!("message_stop")));
