@@ -152,6 +152,15 @@ impl Content {
         Content::Text { text: text.into() }
     }
 
+    /// Whether it is what the model thought, in the form of any provider. They refuse one that nothing follows.
+    pub fn is_thought(&self) -> bool {
+        match self {
+            Content::Thinking { .. } => true,
+            Content::Other(value) => value["type"] == "redacted_thinking" || value["type"] == "reasoning",
+            _ => false,
+        }
+    }
+
     /// The block of a tool's result as a message carries it.
     pub fn of_block(block: &Block) -> Self {
         match block {

@@ -144,6 +144,8 @@ async fn a_call_is_complete_before_the_answer_is(
 #[case::silence(Answer::says("hi").part(Part::Hang), Trouble::Broken, None)]
 #[case::silence_at_once(Answer::new().part(Part::Hang), Trouble::Broken, None)]
 #[case::no_stream(Answer::new().body("<html>\n"), Trouble::Broken, None)]
+#[case::page(Answer::new().body("<html>\n").header("content-type", "text/html"), Trouble::Refused, None)]
+#[case::compressed(Answer::says("hi").header("content-encoding", "gzip"), Trouble::Refused, None)]
 #[tokio::test]
 async fn trouble(
     #[values(Wire::Anthropic, Wire::OpenAiChat, Wire::OpenAiResponses)] wire: Wire,

@@ -44,14 +44,23 @@ struct Recording {
 impl Recording {
     fn of(log: Log) -> Self {
         let mut recording = Self::default();
+        // Some servers give all their answers one id, or none.
+        let mut ended = true;
         for dated in log.entries {
+            ended = ended || ends_answer(&dated.entry);
             match dated.entry {
                 Entry::User { message, origin: Origin::Prompt } => recording.prompts.push(message),
-                Entry::Block { answer, content, .. } => match recording.answers.last_mut() {
-                    Some((last, blocks)) if *last == answer => blocks.push(content),
-                    _ => recording.answers.push((answer, vec![content])),
-                },
-                Entry::Discarded { answer } => recording.answers.retain(|(id, _)| *id != answer),
+                Entry::Block { answer, content, .. } => {
+                    let within = !std::mem::replace(&mut ended, false);
+                    match recording.answers.last_mut() {
+                        Some((last, blocks)) if within && *last == answer => blocks.push(content),
+                        _ => recording.answers.push((answer, vec![content])),
+                    }
+                }
+                Entry::Discarded { answer } => {
+                    let at = recording.answers.iter().rposition(|(id, _)| *id == answer);
+                    at.map(|at| recording.answers.remove(at));
+                }
                 Entry::Result { content: Content::ToolResult { tool_use_id, content, is_error } } => {
                     recording.results.insert(tool_use_id, (words(&content), is_error));
                 }
@@ -60,6 +69,10 @@ impl Recording {
         }
         recording
     }
+}
+
+fn ends_answer(entry: &Entry) -> bool {
+    !matches!(entry, Entry::Block { .. } | Entry::Result { .. })
 }
 
 /// What the model read of a result.
@@ -192,5 +205,34 @@ impl Report {
             show::line(&format!("{DIM}{calls}, {} with another result than then{DIM:#}", self.differ))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gripper_agent::{
+        message::Content,
+        model::{StopReason, Usage},
+        session::{Dated, Entry, Log},
+    };
+
+    use super::Recording;
+
+    #[test]
+    fn answers_of_a_server_that_gives_no_ids_stay_apart() {
+        let block = || Entry::Block { answer: String::new(), content: Content::text("x"), broken: None };
+        let end = || Entry::AnswerEnd {
+            answer: String::new(),
+            model: String::new(),
+            stop_reason: StopReason::EndTurn,
+            usage: Usage::default(),
+            cost: None,
+        };
+        let discarded = || Entry::Discarded { answer: String::new() };
+        let entries = [block(), block(), end(), block(), discarded(), block(), end()];
+        let mut log = Log::default();
+        log.entries.extend(entries.map(|entry| Dated { at: String::new(), entry }));
+        let sizes: Vec<usize> = Recording::of(log).answers.iter().map(|(_, blocks)| blocks.len()).collect();
+        assert_eq!(sizes, [2, 1]);
     }
 }

@@ -223,9 +223,7 @@ fn a_fast_model_finds_the_files_in_what_commands_print() {
             _ => Answer::new().wait(&gate).text("Seen."),
         })
     });
-    let fast = json!({ "models": { "fast": "here/quick" } });
-    fs::create_dir_all(workspace.home().join(".gripper")).unwrap();
-    fs::write(workspace.home().join(".gripper/settings.json"), fast.to_string()).unwrap();
+    settings(&workspace, &json!({ "models": { "fast": "here/quick" } }));
     let ran = gripper(&workspace, &server, Wire::Anthropic)
         .args(["-p", "look", "--output-format=json", "--allow=Bash(echo:*)"])
         .run();
@@ -252,4 +250,59 @@ fn an_input_that_a_transcript_cannot_hold_is_refused() {
     assert!(asked.contains("it is nested more than 100 deep"), "{asked}");
     let again = run(&["--continue"]);
     assert_eq!((&*again.stdout, &*again.stderr), ("on\n", ""), "{}", again.transcript());
+}
+
+fn settings(workspace: &Workspace, settings: &Value) {
+    fs::create_dir_all(workspace.home().join(".gripper")).unwrap();
+    fs::write(workspace.home().join(".gripper/settings.json"), settings.to_string()).unwrap();
+}
+
+/// The server refuses what providers refuse, and fails the test for it.
+#[rstest]
+fn what_providers_refuse_is_not_sent_back(
+    #[values(Wire::Anthropic, Wire::OpenAiChat, Wire::OpenAiResponses)] wire: Wire,
+) {
+    let workspace = Workspace::new();
+    let odd = Answer::new().call("a", "functions.Glob", json!({})).call("b", "", json!({}));
+    let server = ModelServer::start([
+        Answer::new().thinking("hm").stop("max_tokens"),
+        odd,
+        Answer::says("one").thinking("more").stop("max_tokens"),
+        Answer::says("two"),
+    ]);
+    let prompt = json!({ "type": "user", "message": { "role": "user", "content": "go" } });
+    let ran = gripper(&workspace, &server, wire)
+        .args(["--input-format=stream-json", "--output-format=stream-json", "--max-thinking-tokens=2000"])
+        .input(format!("{prompt}\n{prompt}\n{prompt}\n"))
+        .run();
+    let lines = ran.json_lines();
+    let results: Vec<&Value> =
+        lines.iter().filter(|line| line["type"] == "result").map(|line| &line["result"]).collect();
+    assert_eq!(results, ["", "one", "two"], "{}", ran.transcript());
+    let asked = server.asked().pop().unwrap().body.to_string();
+    assert!(asked.contains("functions_Glob") && asked.contains("there is no tool called"), "{asked}");
+    let thinks = ["\"budget_tokens\":2000", "\"reasoning_effort\":\"low\"", "\"effort\":\"low\""];
+    assert!(thinks.iter().any(|words| asked.contains(words)), "{asked}");
+}
+
+#[test]
+fn a_budget_ends_the_work_and_another_model_takes_over_from_a_busy_one() {
+    let workspace = Workspace::new();
+    settings(&workspace, &json!({ "prices": { "here/m": { "input": 1_000_000, "output": 0 } } }));
+    let look = || Answer::calls("Glob", json!({ "pattern": "*" }));
+    let server = ModelServer::start([look(), look()]);
+    let ran = gripper(&workspace, &server, Wire::Anthropic)
+        .args(["-p", "go", "--output-format=json", "--max-budget-usd=15"])
+        .run();
+    let told = told(&ran);
+    assert_eq!((ran.code, &told["subtype"]), (1, &json!("error_max_budget_usd")), "{}", ran.transcript());
+    assert_eq!((&told["total_cost_usd"], &told["num_turns"]), (&json!(20.0), &json!(2)));
+    let server = ModelServer::choosing(|asked, _| match asked.body["model"].as_str() {
+        Some("other") => Some(Answer::says("here I am")),
+        _ => Some(Answer::status(529)),
+    });
+    let ran =
+        gripper(&workspace, &server, Wire::Anthropic).args(["-p", "go", "--fallback-model=other"]).run();
+    assert_eq!(ran.stdout, "here I am\n", "{}", ran.transcript());
+    assert!(ran.stderr.contains("other takes over"), "{}", ran.transcript());
 }

@@ -60,6 +60,9 @@ fn an_answer_is_printed_as_text_as_json_and_as_lines() {
     assert_eq!(kinds, ["system", "assistant", "user", "assistant", "result"]);
     assert_eq!(lines[1]["message"]["content"][0]["id"], lines[2]["message"]["content"][0]["tool_use_id"]);
     assert_eq!(lines[4]["subtype"], "success");
+    let cut = json!({ "content": [{ "type": "text", "text": "It sa" }], "stop_reason": "max_tokens" });
+    let cut = print(&workspace, &[cut], &[]);
+    assert!(cut.stdout == "It sa\n" && cut.stderr.contains("cut off"), "{}", cut.transcript());
     let pieces = print(&workspace, &answers, &["--output-format=stream-json", "--include-partial-messages"]);
     let pieces: Vec<Value> = pieces.json_lines().iter().map(|line| line["event"]["type"].clone()).collect();
     assert!(pieces.contains(&json!("content_block_delta")) && pieces.contains(&json!("message_stop")));
@@ -82,7 +85,7 @@ fn what_goes_wrong_is_the_last_line_whatever_it_is() {
         gripper(&workspace).args(["-p", "x", "--model=scripted:/no/such/file", lines[0], lines[1]]).run();
     assert_eq!((model.code, &last(&model)["type"]), (2, &json!("result")), "{}", model.transcript());
     let nothing =
-        gripper(&workspace).args(["-p", &scripted(&workspace, &[say("x")]), lines[0], lines[1]]).run();
+        gripper(&workspace).args(["-p", " ", &scripted(&workspace, &[say("x")]), lines[0], lines[1]]).run();
     assert!(
         last(&nothing)["result"].as_str().unwrap().contains("there is no prompt"),
         "{}",
@@ -133,6 +136,8 @@ fn sessions_go_on_fork_and_can_be_replayed() {
     assert_eq!(next.stdout, "two\n", "{}", next.transcript());
     let fork = print(&workspace, &[say("three")], &["--resume", &id[..8], "--fork-session"]);
     assert_eq!(fork.stdout, "three\n", "{}", fork.transcript());
+    let unkept = print(&workspace, &[say("three")], &["--resume", id, "--no-session-persistence"]);
+    assert_eq!(unkept.stdout, "three\n", "{}", unkept.transcript());
     let kept = fs::read_to_string(transcript).unwrap();
     assert!(kept.contains("two") && !kept.contains("three"), "{kept}");
     assert_eq!(fs::read_dir(workspace.home().join(".gripper/sessions")).unwrap().count(), 2);
@@ -225,6 +230,100 @@ fn permission_is_asked_over_the_wire_and_only_yes_is_yes() {
 }
 
 #[test]
+fn a_question_that_nobody_can_answer_any_more_is_answered_with_no() {
+    let workspace = Workspace::new();
+    let write = |name: &str| call("Write", json!({ "file_path": workspace.path(name), "content": "x" }));
+    let answers = [write("a.txt"), write("b.txt"), say("I may not.")];
+    let mut wire = Wire::open(&workspace, &answers, &["--permission-prompt-tool=stdio"]);
+    wire.prompt();
+    wire.until("control_request");
+    // The first is open by then; the second comes when nobody is there.
+    drop(wire.child.stdin.take());
+    let result = wire.until("result");
+    assert_eq!(result["permission_denials"].as_array().map(Vec::len), Some(2), "{result}");
+    assert!(!workspace.path("a.txt").exists() && !workspace.path("b.txt").exists());
+    assert_eq!(wire.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn an_interrupt_takes_back_an_open_question() {
+    let workspace = Workspace::new();
+    let write = call("Write", json!({ "file_path": workspace.path("a.txt"), "content": "x" }));
+    let mut wire = Wire::open(&workspace, &[write], &["--permission-prompt-tool=stdio"]);
+    wire.prompt();
+    let asked = wire.until("control_request");
+    wire.send(
+        &json!({ "type": "control_request", "request_id": "i", "request": { "subtype": "interrupt" } }),
+    );
+    // The call is taken back when it is gone, which may be after the work has ended.
+    let (mut taken_back, mut ended) = (false, false);
+    while !(taken_back && ended) {
+        let line: Value = serde_json::from_str(&wire.lines.next().unwrap().unwrap()).unwrap();
+        taken_back |= line["type"] == "control_cancel_request" && line["request_id"] == asked["request_id"];
+        ended |= line["result"] == "interrupted";
+    }
+}
+
+#[test]
+fn an_agent_in_the_background_is_heard_also_while_no_prompt_is_worked_on() {
+    let workspace = Workspace::new();
+    let task = json!({
+        "description": "d", "prompt": "in the background", "subagent_type": "general-purpose",
+        "run_in_background": true,
+    });
+    let mut below = call("Bash", json!({ "command": "echo hello > a.txt" }));
+    (below["for"], below["delay_ms"]) = (json!("in the background"), json!(300));
+    let answers = [call("Task", task), say("done"), below];
+    let mut wire = Wire::open(&workspace, &answers, &["--permission-prompt-tool=stdio"]);
+    wire.prompt();
+    let (mut asked, mut ended) = (None, false);
+    while asked.is_none() || !ended {
+        let line: Value = serde_json::from_str(&wire.lines.next().unwrap().unwrap()).unwrap();
+        ended |= line["type"] == "result";
+        asked = asked.or((line["type"] == "control_request").then_some(line));
+    }
+    let agent = asked.unwrap()["request"]["agent_id"].as_str().unwrap_or_default().to_owned();
+    assert!(agent.starts_with("general-purpose-"), "{agent}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_folder_whose_name_is_no_text_is_a_place_like_any_other() {
+    use std::os::unix::ffi::OsStrExt;
+    let workspace = Workspace::new();
+    let folder = workspace.project().join(std::ffi::OsStr::from_bytes(b"odd\xff"));
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("AGENTS.md"), "Be brief.\n").unwrap();
+    let run = |flags: &[&str]| {
+        let script = scripted(&workspace, &[say("here")]);
+        let ran = gripper(&workspace).args(["-p", "x", "--output-format=stream-json", &script]).args(flags);
+        let out = ran.into_command().current_dir(&folder).stdin(Stdio::null()).output().unwrap();
+        (out.status.code(), String::from_utf8(out.stdout).unwrap())
+    };
+    for flags in [&[][..], &["--continue"]] {
+        let (code, said) = run(flags);
+        assert!(code == Some(0) && said.contains("\"here\""), "{code:?} {said}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_noticed_while_a_call_runs() {
+    let workspace = Workspace::new();
+    let script = scripted(&workspace, &[call("Bash", json!({ "command": "sleep 600" }))]);
+    let mut command = gripper(&workspace)
+        .args(["-p", "x", "--output-format=stream-json", "--allow=Bash", &script])
+        .into_command();
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut reader = BufReader::new(child.stdout.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("sleep 600") {
+        reader.read_line(&mut said).unwrap();
+    }
+    drop(reader);
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+#[test]
 fn control_requests_are_answered_and_prompts_follow_each_other() {
     let workspace = Workspace::new();
     let mut wire = Wire::open(&workspace, &[say("one"), say("two")], &[]);
@@ -244,6 +343,9 @@ fn control_requests_are_answered_and_prompts_follow_each_other() {
         assert_eq!(wire.until("control_response")["response"]["subtype"], outcome, "{line}");
     }
     wire.send(&json!("not a line of ours"));
+    let warning = wire.until("system");
+    let warning = if warning["subtype"] == "init" { wire.until("system") } else { warning };
+    assert_eq!(warning["subtype"], "warning", "{warning}");
     wire.prompt();
     assert_eq!(wire.until("result")["result"], "one");
     wire.prompt();
@@ -297,6 +399,16 @@ fn there_is_a_last_line_also_when_nothing_began() {
     let mut said = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
     assert_eq!((child.wait().unwrap().code(), said.contains("\"result\"")), (Some(143), true), "{said}");
+}
+
+#[test]
+fn an_answer_without_words_has_none_of_the_one_before() {
+    let workspace = Workspace::new();
+    let mut wire = Wire::open(&workspace, &[say("one"), json!({ "content": [] })], &[]);
+    wire.prompt();
+    assert_eq!(wire.until("result")["result"], "one");
+    wire.prompt();
+    assert_eq!(wire.until("result")["result"], "");
 }
 
 #[test]

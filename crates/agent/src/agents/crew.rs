@@ -35,8 +35,6 @@ use crate::{
 /// Agents at work at once, and started in a session.
 const MOST_AT_WORK: usize = 20;
 const MOST_STARTED: usize = 200;
-/// Longest answer of an agent, unless the model's provider says otherwise.
-const MAX_TOKENS: u32 = 16_384;
 
 /// Which models there are besides the one that answers the person.
 pub trait Models: Send + Sync {
@@ -257,7 +255,7 @@ impl Crew {
             model: model.name.clone(),
             fallback: None,
             system,
-            max_tokens: model.max_tokens.unwrap_or(MAX_TOKENS),
+            max_tokens: model.longest_answer(),
             thinking: None,
             deferral: self.0.outfit.deferral,
             limits: Limits { price: model.price, ..limits },

@@ -11,6 +11,10 @@ use crate::message::Content;
 
 /// Characters of an unreadable input that are quoted.
 const QUOTED: usize = 400;
+/// Characters of a tool's name.
+const LONGEST_NAME: usize = 64;
+/// What a call of no tool is called. It is answered like one of a tool that is not there.
+const NO_NAME: &str = "unknown";
 /// Levels of an input. One more would not be read again from a transcript, which adds some of its own.
 const DEEPEST: usize = 100;
 
@@ -74,7 +78,7 @@ impl Answer {
         self.blocks += 1;
         let kind = match kind {
             Kind::Call { id, name } => {
-                let id = self.unique(id);
+                let (id, name) = (self.unique(id), plain(&name));
                 self.called = true;
                 self.events.push_back(ModelEvent::CallStart { index, id: id.clone(), name: name.clone() });
                 Kind::Call { id, name }
@@ -159,10 +163,22 @@ impl Open {
         &mut self.kind
     }
 
+    /// Whether it is of a kind that is not known here.
+    pub(super) fn is_other(&self) -> bool {
+        matches!(self.kind, Kind::Other(_))
+    }
+
     /// What came so far.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
+}
+
+/// A name that providers take back. Those of tools are all so; for one that a model made up, they would refuse the
+/// whole conversation from then on.
+fn plain(name: &str) -> String {
+    let letter = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
+    if name.is_empty() { NO_NAME.to_owned() } else { name.chars().take(LONGEST_NAME).map(letter).collect() }
 }
 
 /// The input of a call, which must be an object; models that want none may send nothing.

@@ -1,6 +1,6 @@
 //! The Messages API.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use serde::{Serialize, Serializer, ser::SerializeSeq};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use super::{
     answer::{Answer, Decode, Kind, Open, cut_off, text},
     http::provider_error,
 };
-use crate::message::{Content, Message, Role};
+use crate::message::{Content, Input, Message, Role};
 
 /// The smallest budget for thinking that the provider takes.
 const LEAST_THINKING: u32 = 1_024;
@@ -153,15 +153,32 @@ impl Serialize for Taken<'_> {
             #[serde(skip_serializing_if = "std::ops::Not::not")]
             is_error: bool,
         }
+        #[derive(Serialize)]
+        struct ToolUse<'a> {
+            r#type: &'static str,
+            id: &'a str,
+            name: &'a str,
+            input: &'a Input,
+        }
         match self.0 {
             Content::ToolResult { tool_use_id, content, is_error } => {
                 let content = content.iter().filter(|block| is_taken(block)).collect();
-                ToolResult { r#type: "tool_result", tool_use_id, content, is_error: *is_error }
-                    .serialize(serializer)
+                let (r#type, tool_use_id) = ("tool_result", &*plain(tool_use_id));
+                ToolResult { r#type, tool_use_id, content, is_error: *is_error }.serialize(serializer)
+            }
+            Content::ToolUse { id, name, input } => {
+                ToolUse { r#type: "tool_use", id: &plain(id), name, input }.serialize(serializer)
             }
             other => other.serialize(serializer),
         }
     }
+}
+
+/// An id as the provider takes it. Others give ids with dots and colons in them, and a conversation may have begun
+/// with one of them.
+fn plain(id: &str) -> Cow<'_, str> {
+    let other = |c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    if id.contains(other) { id.replace(other, "_").into() } else { id.into() }
 }
 
 /// Reads answers.
@@ -210,6 +227,9 @@ impl Decode for Decoder {
     }
 
     fn whole(&mut self, body: Value, answer: &mut Answer) -> Result<(), ModelError> {
+        if !body["error"].is_null() {
+            return Err(provider_error(&body["error"]));
+        }
         let blocks = body["content"].as_array().ok_or_else(cut_off)?;
         answer.start(&body);
         for block in blocks {

@@ -15,6 +15,8 @@ use super::{Endpoint, Key, Model, Price, Remote, Wire};
 /// What is known of providers and models without being told. A model's entry also stands for names that go on
 /// with a dash, such as dated ones; the longest fits.
 const KNOWN: &str = include_str!("known.json");
+/// Longest answer, if nobody says.
+const MAX_TOKENS: u32 = 16_384;
 /// Tokens that a model can look at, if nobody says.
 const WINDOWS: [(Wire, u64); 3] =
     [(Wire::Anthropic, 200_000), (Wire::OpenAiChat, 128_000), (Wire::OpenAiResponses, 128_000)];
@@ -30,6 +32,15 @@ pub struct Chosen {
     pub price: Option<Price>,
     /// Its longest answer, if that is known.
     pub max_tokens: Option<u32>,
+}
+
+impl Chosen {
+    /// The longest answer to ask for. Where nothing is known of the model, it leaves most of the window to the
+    /// conversation: servers refuse a request whose answer might not fit behind it.
+    pub fn longest_answer(&self) -> u32 {
+        let part = u32::try_from(self.model.window() / 4).unwrap_or(u32::MAX);
+        self.max_tokens.unwrap_or(MAX_TOKENS.min(part.max(1)))
+    }
 }
 
 /// What a model is for.

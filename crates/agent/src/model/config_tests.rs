@@ -25,6 +25,18 @@ fn picked(settings: &str, env: &str, wanted: &str, purpose: Purpose) -> Result<P
     pick(&settings, &variable, Some(wanted).filter(|wanted| !wanted.is_empty()), purpose)
 }
 
+#[test]
+fn the_longest_answer_leaves_room_for_the_conversation() {
+    let longest = |settings: &str, wanted: &str| {
+        let settings = Node::parse(settings, &Source::of(Scope::User)).unwrap().0;
+        let key = |name: &str| (name == "OPENAI_API_KEY").then(|| "k3y".to_owned());
+        choose(&settings, &key, Some(wanted), Purpose::Main).map(|chosen| chosen.longest_answer()).ok()
+    };
+    assert_eq!(longest(LOCAL, "box/any"), Some(2_250));
+    assert_eq!(longest("{}", "gpt-new"), Some(16_384));
+    assert_eq!(longest("{}", "gpt-5"), Some(128_000));
+}
+
 /// `PROVIDER NAME WINDOW KEY@PLACE`, or why not.
 fn words(settings: &str, env: &str, wanted: &str, purpose: Purpose) -> String {
     match picked(settings, env, wanted, purpose) {

@@ -61,10 +61,12 @@ pub(super) fn refusal(asked: &Asked<'_>, status: StatusCode, headers: &HeaderMap
     let Asked { provider, address, model, key } = asked;
     let code = status.as_u16();
     let parsed: Value = serde_json::from_slice(body).unwrap_or_default();
-    let (name, said) = match &parsed {
-        Value::Null => (String::new(), String::from_utf8_lossy(body).into_owned()),
-        parsed => words(if parsed["error"].is_null() { parsed } else { &parsed["error"] }),
-    };
+    // Some wrap it into a list.
+    let parsed = parsed.get(0).unwrap_or(&parsed);
+    let (name, mut said) = words(if parsed["error"].is_null() { parsed } else { &parsed["error"] });
+    if said.is_empty() && name.is_empty() {
+        said = String::from_utf8_lossy(body).into_owned();
+    }
     let kind = match code {
         401 | 403 => Trouble::Unauthorized,
         429 if named(&name) == Some(Trouble::Refused) => Trouble::Refused,
@@ -95,6 +97,16 @@ pub(super) fn refusal(asked: &Asked<'_>, status: StatusCode, headers: &HeaderMap
         _ => format!("{provider} refused the request to {address} ({why})"),
     };
     ModelError { kind, message, retry_after: retry_after(headers, Utc::now()) }
+}
+
+/// Something that is no answer came where one should, with the status of one.
+pub(super) fn not_the_provider(asked: &Asked<'_>, what: &str) -> ModelError {
+    let Asked { provider, address, .. } = asked;
+    let message = format!(
+        "{address} answers with {what} and not as a model does; check that {provider} is what answers there, and the \
+         provider's base URL"
+    );
+    ModelError::new(Trouble::Refused, message)
 }
 
 fn too_long(model: &str, why: &str) -> String {

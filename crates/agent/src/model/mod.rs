@@ -5,6 +5,7 @@ mod anthropic;
 pub mod config;
 #[cfg(test)]
 mod config_tests;
+mod fields;
 mod http;
 mod key;
 mod openai_chat;

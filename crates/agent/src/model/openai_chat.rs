@@ -1,7 +1,8 @@
 //! Chat Completions, as many servers speak it, each a little differently.
 
-use std::mem::discriminant;
+use std::{collections::BTreeMap, mem::discriminant};
 
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::{
@@ -151,6 +152,8 @@ fn assistant(content: &[Content]) -> Option<Value> {
 pub(super) struct Decoder {
     open: Option<Open>,
     call: Call,
+    /// Calls of which more must come although others have begun, by their number.
+    halves: BTreeMap<u64, (Call, Open)>,
     finished: Option<StopReason>,
 }
 
@@ -173,8 +176,9 @@ impl Decode for Decoder {
         answer.start(&data);
         let choice = &data["choices"][0];
         self.say(if choice["delta"].is_object() { &choice["delta"] } else { &choice["message"] }, answer);
-        if let Some(reason) = choice["finish_reason"].as_str() {
-            self.close(answer);
+        // Some servers give an empty reason with every piece.
+        if let Some(reason) = choice["finish_reason"].as_str().filter(|reason| !reason.is_empty()) {
+            self.close_all(answer);
             self.finished = Some(stop_reason(reason));
         }
         usage(&data["usage"], answer);
@@ -190,7 +194,7 @@ impl Decode for Decoder {
         if self.finished.is_none() && !told {
             return Err(cut_off());
         }
-        self.close(answer);
+        self.close_all(answer);
         answer.stop(self.finished.take());
         Ok(())
     }
@@ -203,6 +207,13 @@ impl Decoder {
         let thought = if thought[0].is_empty() { thought[1] } else { thought[0] };
         self.add(Kind::Thinking { signature: String::new() }, thought, answer);
         self.add(Kind::Text, text(delta, "content"), answer);
+        // Some tell it in parts, thoughts among them.
+        for part in delta["content"].as_array().into_iter().flatten() {
+            let thoughts = part["thinking"].as_array().into_iter().flatten();
+            let thought: String = thoughts.map(|part| text(part, "text")).collect();
+            self.add(Kind::Thinking { signature: String::new() }, &thought, answer);
+            self.add(Kind::Text, text(part, "text"), answer);
+        }
         self.add(Kind::Text, text(delta, "refusal"), answer);
         for call in delta["tool_calls"].as_array().into_iter().flatten() {
             self.call(call, answer);
@@ -225,23 +236,26 @@ impl Decoder {
     fn call(&mut self, piece: &Value, answer: &mut Answer) {
         let (index, id) = (piece["index"].as_u64(), text(piece, "id"));
         let (name, arguments) = (text(&piece["function"], "name"), &piece["function"]["arguments"]);
+        self.turn_to(index, answer);
         let in_call = self.open.as_mut().is_some_and(|open| matches!(open.kind(), Kind::Call { .. }));
         let (told, same) = (self.call.index.is_some(), index.is_none() || index == self.call.index);
         let other_id = !id.is_empty() && !self.call.id.is_empty() && id != self.call.id;
-        let unnumbered = index.is_none() && id.is_empty() && !name.is_empty() && in_call;
-        if !(in_call || told) || !same || other_id || unnumbered {
-            self.close(answer);
-        }
-        self.call.index = index.or(self.call.index).or(Some(0));
-        if self.call.id.is_empty() {
-            id.clone_into(&mut self.call.id);
-        }
         let arguments = match arguments {
             Value::String(json) => json.clone(),
             Value::Null => String::new(),
             // Some send the object instead of its text.
             object => object.to_string(),
         };
+        // Where there are no ids, a name begins a call if there is no number either, or if the one before is whole.
+        let another = index.is_none() || arguments.trim_start().starts_with('{') && self.is_whole();
+        let named = id.is_empty() && !name.is_empty() && in_call && another;
+        if !(in_call || told) || !same || other_id || named {
+            self.close(answer);
+        }
+        self.call.index = index.or(self.call.index).or(Some(0));
+        if self.call.id.is_empty() {
+            id.clone_into(&mut self.call.id);
+        }
         if !self.call.begun && name.is_empty() {
             self.call.early.push_str(&arguments);
             return;
@@ -250,6 +264,28 @@ impl Decoder {
         if let Some(open) = &mut self.open {
             answer.push(open, &arguments);
         }
+    }
+
+    /// The piece belongs to the call with this number: puts aside another one that is not whole, and takes up again
+    /// what was put aside of this one.
+    fn turn_to(&mut self, index: Option<u64>, answer: &mut Answer) {
+        let Some(index) = index.filter(|index| self.call.index.is_some_and(|now| now != *index)) else {
+            return;
+        };
+        if self.call.begun && !self.is_whole() {
+            let call = std::mem::take(&mut self.call);
+            self.halves.extend(call.index.zip(self.open.take()).map(|(now, open)| (now, (call, open))));
+        }
+        if let Some((call, open)) = self.halves.remove(&index) {
+            self.close(answer);
+            (self.call, self.open) = (call, Some(open));
+        }
+    }
+
+    /// Whether what came of the input is all of an object.
+    fn is_whole(&self) -> bool {
+        let text = self.open.as_ref().map(Open::text).unwrap_or_default();
+        text.trim_end().ends_with('}') && serde_json::from_str::<IgnoredAny>(text).is_ok()
     }
 
     fn begin(&mut self, name: &str, answer: &mut Answer) {
@@ -265,11 +301,22 @@ impl Decoder {
         self.open = Some(open);
     }
 
+    /// Completes everything, in the order in which it began.
+    fn close_all(&mut self, answer: &mut Answer) {
+        let last = self.call.index;
+        while let Some(half) =
+            self.halves.first_entry().filter(|half| last.is_none_or(|last| *half.key() < last))
+        {
+            answer.close(half.remove().1);
+        }
+        self.close(answer);
+        std::mem::take(&mut self.halves).into_values().for_each(|(_, open)| answer.close(open));
+    }
+
     /// Completes what is open.
     fn close(&mut self, answer: &mut Answer) {
         if self.call.index.is_some() && !self.call.begun {
-            // A call of no tool is answered like one of a tool that is not there.
-            self.begin("unknown", answer);
+            self.begin("", answer);
         }
         self.call = Call::default();
         if let Some(open) = self.open.take() {

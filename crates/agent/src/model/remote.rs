@@ -11,7 +11,7 @@ use std::{
 };
 
 use futures::{
-    Stream, StreamExt, TryStreamExt,
+    Stream, StreamExt, TryStreamExt, future,
     stream::{self, BoxStream},
 };
 use reqwest::{
@@ -28,7 +28,8 @@ use super::{
     Key, Model, ModelError, ModelEvent, Request, Trouble,
     answer::{Answer, Decode},
     anthropic,
-    http::{Asked, refusal, shown, unreachable},
+    fields::Fields,
+    http::{Asked, not_the_provider, refusal, shown, unreachable},
     openai_chat, openai_responses,
 };
 
@@ -219,7 +220,11 @@ impl Inner {
             return Err(refusal(&asked, status, &headers, &body));
         }
         let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        let streamed = match kind.unwrap_or_default() {
+        let kind = kind.unwrap_or_default();
+        if let Some(what) = no_answer(kind, response.headers()) {
+            return Err(not_the_provider(&asked, what));
+        }
+        let streamed = match kind {
             kind if kind.starts_with("text/event-stream") => true,
             kind if kind.starts_with("application/json") => false,
             _ => request.streamed,
@@ -291,6 +296,16 @@ fn silence(wait: Duration) -> ModelError {
     ModelError::new(Trouble::Broken, format!("nothing came from the model for {seconds} seconds"))
 }
 
+/// What came instead of an answer and will come again, whoever asks: a page to sign in at, or something that was not
+/// asked for.
+fn no_answer(kind: &str, headers: &HeaderMap) -> Option<&'static str> {
+    if kind.starts_with("text/html") {
+        return Some("a web page");
+    }
+    let encoding = headers.get(header::CONTENT_ENCODING).map(HeaderValue::as_bytes);
+    encoding.filter(|encoding| !matches!(*encoding, b"" | b"identity")).map(|_| "something compressed")
+}
+
 /// The text without a secret that is repeated in it, plainly or as JSON writes it.
 fn without(text: &str, secret: &SecretString) -> String {
     let secret = secret.expose_secret();
@@ -322,7 +337,7 @@ pub fn decode<B, E>(
     taken: HashSet<String>,
 ) -> Events
 where
-    B: AsRef<[u8]> + Into<Vec<u8>> + Send + 'static,
+    B: AsRef<[u8]> + Send + 'static,
     E: std::error::Error + Send + Sync + 'static,
 {
     let state = (body.boxed(), 0);
@@ -341,7 +356,9 @@ where
     });
     let reading = match streamed {
         true => {
-            let pieces = pieces.map_ok(|piece| io::Cursor::new(piece.into()));
+            let mut fields = Fields::default();
+            let pieces = pieces.map_ok(move |piece| io::Cursor::new(fields.of(piece.as_ref())));
+            let pieces = pieces.try_filter(|piece| future::ready(!piece.get_ref().is_empty()));
             Reading::Events(SseStream::from_bytes_stream(pieces.boxed()).map_err(broken).boxed())
         }
         false => {
@@ -421,7 +438,7 @@ impl Decoding {
 }
 
 fn json(bytes: &[u8]) -> Result<serde_json::Value, ModelError> {
-    serde_json::from_slice(bytes).map_err(|error| {
+    serde_json::from_slice(bytes).or_else(|error| whole_characters(bytes).ok_or(error)).map_err(|error| {
         let start = shown(&String::from_utf8_lossy(&bytes[..bytes.len().min(1024)]));
         ModelError::new(Trouble::Broken, format!("the model's answer is no valid JSON: {error}: {start}"))
     })
@@ -433,4 +450,30 @@ fn broken(error: sse_stream::Error) -> ModelError {
         last = cause;
     }
     ModelError::new(Trouble::Broken, format!("the model's answer broke off: {}", shown(&last.to_string())))
+}
+
+/// The value with a mark for each half of a character. Some servers count in halves when they cut an answer into pieces.
+fn whole_characters(bytes: &[u8]) -> Option<serde_json::Value> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let unit = |at: usize| {
+        let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(digits, 16).ok().filter(|unit| (0xD800..0xE000).contains(unit))
+    };
+    let (mut mended, mut at) = (String::with_capacity(text.len()), 0);
+    while let Some(next) = text[at..].find('\\').map(|next| at + next) {
+        mended.push_str(&text[at..next]);
+        at = match (unit(next), unit(next + 6)) {
+            (Some(..0xDC00), Some(0xDC00..)) => next + 12,
+            (Some(_), _) => {
+                mended.push_str("\\ufffd");
+                at = next + 6;
+                continue;
+            }
+            // Whatever is escaped, it is one character longer than the sign.
+            (None, _) => next + 1 + text[next + 1..].chars().next()?.len_utf8(),
+        };
+        mended.push_str(&text[next..at]);
+    }
+    mended.push_str(&text[at..]);
+    serde_json::from_str(&mended).ok()
 }

@@ -165,6 +165,20 @@ fn a_stream_may_be_cut_anywhere(#[case] wire: Wire, #[case] bytes: &str, #[case]
     }
 }
 
+#[rstest]
+#[case::unknown_fields("wind: north\n")]
+#[case::two_names("event: a\r\nevent: b\r\n")]
+#[case::no_number("retry: soon\r")]
+#[case::no_colon("data\nx\n\u{feff}:\n")]
+fn fields_that_nobody_knows_are_passed_over(#[case] odd: &str) {
+    for (wire, bytes, expected) in STREAMS {
+        let bytes = format!("\u{feff}{odd}{}", bytes.replace("data:", &format!("{odd}data:")));
+        let pieces = bytes.as_bytes().iter().map(|byte| vec![*byte]).collect();
+        assert_eq!(read(wire, true, pieces), expected);
+        assert_eq!(read(wire, true, vec![bytes.into_bytes()]), expected);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
 
@@ -271,7 +285,17 @@ fn tool_use(index: usize, id: &str, input: &str) -> String {
 #[case::one_id_twice(
     &[call_piece(Some(0), Some("taken"), Some("X"), json!("")), call_piece(Some(1), Some("taken"), Some("X"), json!("")),
       finish("tool_calls")],
-    &format!("0 call taken_2 X\n{}1 call taken_3 X\n{}stop \"tool_use\"\n", tool_use(0, "taken_2", "{}"), tool_use(1, "taken_3", "{}"))
+    &format!("0 call taken_2 X\n1 call taken_3 X\n{}{}stop \"tool_use\"\n", tool_use(0, "taken_2", "{}"), tool_use(1, "taken_3", "{}"))
+)]
+#[case::several_at_once(
+    &[call_piece(Some(0), Some("a"), Some("X"), json!("{\"k\"")), call_piece(Some(1), Some("b"), Some("X"), json!("{")),
+      call_piece(Some(0), None, None, json!(":1}")), call_piece(Some(1), None, None, json!("}")), finish("tool_calls")],
+    &format!("0 call a X\n0 input {{\"k\"\n1 call b X\n1 input {{\n0 input :1}}\n{}1 input }}\n{}stop \"tool_use\"\n",
+        tool_use(0, "a", "{\"k\":1}"), tool_use(1, "b", "{}"))
+)]
+#[case::a_name_that_nobody_takes_back(
+    &[call_piece(Some(0), Some("a"), Some("f.X y"), json!("{}")), finish("tool_calls")],
+    &format!("0 call a f_X_y\n0 input {{}}\n{}stop \"tool_use\"\n", tool_use(0, "a", "{}").replace('X', "f_X_y"))
 )]
 #[case::no_tool(
     &[call_piece(Some(0), Some("a"), None, json!("{}")), finish("tool_calls")],
@@ -279,6 +303,15 @@ fn tool_use(index: usize, id: &str, input: &str) -> String {
 )]
 #[case::no_usage_and_no_end(&[json!({"choices": [{"delta": {"content": "hi"}, "finish_reason": "length"}]})],
     "0 text hi\n0 block {\"type\":\"text\",\"text\":\"hi\"}\nstop \"max_tokens\"\n")]
+#[case::an_empty_reason_with_every_piece(
+    &[json!({"choices": [{"delta": {"content": "h"}, "finish_reason": ""}]}),
+      json!({"choices": [{"delta": {"content": "i"}, "finish_reason": ""}]}), finish("stop")],
+    "0 text h\n0 text i\n0 block {\"type\":\"text\",\"text\":\"hi\"}\nstop \"end_turn\"\n")]
+#[case::content_in_parts(
+    &[json!({"choices": [{"delta": {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "h"}]}]}}]}),
+      json!({"choices": [{"delta": {"content": [{"type": "text", "text": "hi"}]}, "finish_reason": "stop"}]})],
+    "0 thinking h\n0 block {\"type\":\"thinking\",\"thinking\":\"h\"}\n\
+     1 text hi\n1 block {\"type\":\"text\",\"text\":\"hi\"}\nstop \"end_turn\"\n")]
 #[case::a_thought_told_twice(
     &[json!({"choices": [{"delta": {"reasoning": "h", "reasoning_content": "h"}, "finish_reason": "stop"}]})],
     "0 thinking h\n0 block {\"type\":\"thinking\",\"thinking\":\"h\"}\nstop \"end_turn\"\n")]
@@ -289,16 +322,20 @@ fn chat(#[case] events: &[Value], #[case] expected: &str) {
     assert_eq!(read.strip_prefix("start  \n").unwrap_or(&read), expected);
 }
 
-#[test]
-fn calls_without_ids_get_some() {
-    let events = [
-        call_piece(None, None, Some("X"), json!("{}")),
-        call_piece(None, None, Some("X"), json!("{}")),
-        finish("tool_calls"),
-    ];
+#[rstest]
+#[case::no_number(None, &["{}", "{}"], &["{}", "{}"])]
+#[case::always_the_same_number(Some(0), &["{\"k\":{}}", "", "{}"], &["{\"k\":{}}", "{}"])]
+#[case::a_name_with_every_piece(Some(0), &["{\"k\":", "{}", "}"], &["{\"k\":{}}"])]
+fn calls_without_ids_get_some(#[case] index: Option<u64>, #[case] pieces: &[&str], #[case] inputs: &[&str]) {
+    let mut events: Vec<Value> =
+        pieces.iter().map(|piece| call_piece(index, None, Some("X"), json!(piece))).collect();
+    events.push(finish("tool_calls"));
     let read = read(Wire::OpenAiChat, true, vec![sse(&events).into_bytes()]);
-    let ids: Vec<&str> = read.lines().filter_map(|line| line.split(" call call_").nth(1)).collect();
-    assert!(ids.len() == 2 && ids[0] != ids[1], "{read}");
+    let ids: HashSet<&str> = read.lines().filter_map(|line| line.split(" call call_").nth(1)).collect();
+    let blocks = read.lines().filter(|line| line.contains(" block "));
+    let told: Vec<&str> = blocks.filter_map(|line| line.split("\"input\":").nth(1)).collect();
+    let inputs: Vec<String> = inputs.iter().map(|input| format!("{input}}}")).collect();
+    assert_eq!((ids.len(), told), (inputs.len(), inputs.iter().map(String::as_str).collect()), "{read}");
 }
 
 #[rstest]
@@ -322,10 +359,32 @@ fn responses(#[case] event: Value, #[case] expected: &str) {
     "Broken: the model's answer is no valid JSON: control character"
 )]
 #[case::no_stream("<html>", "Broken: the model's answer broke off before it was complete")]
-#[case::odd_line("<html>\n", "Broken: the model's answer broke off: invalid line")]
+#[case::halves_of_characters(
+    "data: {\"type\": \"error\", \"error\": {\"message\": \"\\ud83d \\\\ud83d \\ude00 \\ud83d\\ude00\"}}\n\n",
+    "Broken: the provider broke off its answer (: \u{fffd} \\ud83d \u{fffd} \u{1f600})"
+)]
 fn what_is_no_answer(#[case] body: &str, #[case] expected: &str) {
     let read = read(Wire::Anthropic, true, vec![body.as_bytes().to_vec()]);
     assert!(read.starts_with(expected) && read.lines().count() == 1, "{read}");
+}
+
+#[test]
+fn a_call_under_the_number_of_something_else_is_a_call() {
+    let item =
+        |kind: &str, item: Value| json!({"type": format!("response.output_item.{kind}"), "item": item});
+    let call = json!({"type": "function_call", "call_id": "a", "name": "X", "arguments": "{}"});
+    let events = [item("added", json!({"type": "reasoning"})), item("done", call)];
+    let read = read(Wire::OpenAiResponses, true, vec![sse(&events).into_bytes()]);
+    assert!(read.starts_with(&format!("1 call a X\n1 input {{}}\n{}", tool_use(1, "a", "{}"))), "{read}");
+}
+
+#[test]
+fn an_error_in_place_of_an_answer_that_comes_as_one() {
+    let body = json!({"type": "error", "error": {"type": "invalid_request_error", "message": "no"}});
+    for wire in [Wire::Anthropic, Wire::OpenAiChat, Wire::OpenAiResponses] {
+        let read = read(wire, false, vec![body.to_string().into_bytes()]);
+        assert_eq!(read, "Refused: the provider broke off its answer (invalid_request_error: no)\n");
+    }
 }
 
 #[test]
@@ -495,10 +554,16 @@ fn a_request_of_responses() {
 }
 
 #[test]
-fn a_mark_on_a_result() {
-    let block = result("a", vec![Content::text("seen")], false);
-    let request = request(&[], &[], vec![Message { role: Role::User, content: vec![block] }]);
-    let marked = &sent(Wire::Anthropic, &request)["messages"][0]["content"][0];
+fn a_mark_on_a_result_and_an_id_of_another_provider() {
+    let call =
+        said(Role::Assistant, vec![json!({"type": "tool_use", "id": "f.X:0", "name": "X", "input": {}})]);
+    let block = result("f.X:0", vec![Content::text("seen")], false);
+    let request = request(&[], &[], vec![call, Message { role: Role::User, content: vec![block] }]);
+    let messages = &sent(Wire::Anthropic, &request)["messages"];
+    let expected = json!([{"type": "tool_use", "id": "f_X_0", "name": "X", "input": {}}]);
+    assert_eq!(messages[0]["content"], expected);
+    let marked = &messages[1]["content"][0];
+    assert_eq!(marked["tool_use_id"], "f_X_0");
     assert_eq!(marked["cache_control"]["type"], "ephemeral");
     assert_eq!(marked["content"], json!([{"type": "text", "text": "seen"}]));
 }
@@ -570,6 +635,18 @@ fn a_mark_on_a_result() {
     r#"{"detail":"no"}"#,
     Trouble::Refused,
     "Acme refused the request to http://a/v1 (HTTP 400: no)"
+)]
+#[case::in_a_list(
+    400,
+    r#"[{"error":{"message":"no"}}]"#,
+    Trouble::Refused,
+    "Acme refused the request to http://a/v1 (HTTP 400: no)"
+)]
+#[case::in_other_words(
+    422,
+    r#"{"detail":[{"msg":"no"}]}"#,
+    Trouble::Refused,
+    "Acme refused the request to http://a/v1 (HTTP 422: {\"detail\":[{\"msg\":\"no\"}]})"
 )]
 #[case::redirect(
     302,

@@ -5,7 +5,8 @@ use std::{collections::HashSet, sync::Arc};
 use crate::message::{Content, Message, Role};
 
 /// Whether any provider would accept the conversation: it begins with the user, speakers alternate, nobody says
-/// nothing, and the message behind an answer begins with exactly the results of its calls, in their order.
+/// nothing or ends with a thought, and the message behind an answer begins with exactly the results of its calls, in
+/// their order.
 pub fn check(history: &[Arc<Message>]) -> Result<(), String> {
     let mut used: HashSet<&str> = HashSet::new();
     let mut open: Vec<&str> = Vec::new();
@@ -27,6 +28,9 @@ pub fn check(history: &[Arc<Message>]) -> Result<(), String> {
         open = message.calls().map(|(id, ..)| id).collect();
         if message.role == Role::User && !open.is_empty() {
             return Err(format!("message {at} has a call although the user speaks"));
+        }
+        if message.role == Role::Assistant && message.content.last().is_some_and(Content::is_thought) {
+            return Err(format!("message {at} ends with a thought"));
         }
         if let Some(again) = open.iter().find(|id| !used.insert(id)) {
             return Err(format!("message {at} has the call {again}, and so has an earlier one"));

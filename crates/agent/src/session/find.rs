@@ -47,7 +47,9 @@ pub fn latest(root: &Path, cwd: &Path) -> Option<String> {
             Entry::Session(header) => Some(header),
             _ => None,
         })?;
-        (header.cwd == cwd && header.agent_type.is_none()).then_some(())
+        // A name that is no Unicode was not written as it is.
+        let same = header.cwd.to_string_lossy() == cwd.to_string_lossy();
+        (same && header.agent_type.is_none()).then_some(())
     };
     files(root).into_iter().find_map(|(id, path, _)| here(&path).map(|()| id))
 }

@@ -200,7 +200,7 @@ impl Conversation {
                             && !matches!(block, Content::ToolUse { id, .. } if !used.insert(id.clone()))
                     });
                     // A thought must be followed by what was thought of; providers refuse it alone.
-                    while blocks.last().is_some_and(is_thought) {
+                    while blocks.last().is_some_and(Content::is_thought) {
                         blocks.pop();
                     }
                     let mut answers = Vec::new();
@@ -243,14 +243,6 @@ fn says_something(block: &Content, role: Role) -> bool {
         Content::ToolResult { .. } => false,
         Content::Image { .. } | Content::Document { .. } => role == Role::User,
         Content::Other(value) => value.is_object(),
-    }
-}
-
-fn is_thought(block: &Content) -> bool {
-    match block {
-        Content::Thinking { .. } => true,
-        Content::Other(value) => value["type"] == "redacted_thinking",
-        _ => false,
     }
 }
 

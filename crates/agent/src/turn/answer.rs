@@ -92,8 +92,13 @@ impl Answer {
         made.collect()
     }
 
-    /// The answer and the message with its results, in the order of the calls.
+    /// The answer and the message with its results, in the order of the calls. Thoughts at its end, which led to
+    /// nothing before it broke off, are left out: providers refuse them. So it may say nothing.
     pub(super) fn into_messages(mut self) -> (Message, Option<Message>) {
+        let is_blank = |block: &Content| matches!(block, Content::Text { text } if text.trim().is_empty());
+        while self.blocks.last().is_some_and(|last| last.is_thought() || is_blank(last)) {
+            self.blocks.pop();
+        }
         let ids: Vec<String> = self.calls().map(|(id, ..)| id.clone()).collect();
         let results: Vec<Content> = ids.iter().filter_map(|id| self.results.remove(id)).collect();
         let answer = Message { role: Role::Assistant, content: self.blocks };

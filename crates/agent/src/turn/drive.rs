@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     compact,
-    message::{Content, Message, Role},
+    message::{Content, Message},
     model::{Model, ModelError, ModelEvent, Request, Trouble, Usage},
     session::{Entry, Origin, Transcript},
     structured_output::Delivery,
@@ -151,19 +151,13 @@ impl Agent {
         }
         Outcome {
             end,
-            text: self.last_words(),
+            text: self.machine.words.clone(),
             turns: self.machine.turns,
             usage: difference(self.machine.usage, usage),
             cost: self.machine.cost - cost,
             took: (began.elapsed(), work.waited),
             denials: work.denials,
         }
-    }
-
-    /// The text of the last answer.
-    fn last_words(&self) -> String {
-        let answers = self.history().iter().rev().filter(|message| message.role == Role::Assistant);
-        answers.map(|message| message.text()).find(|text| !text.is_empty()).unwrap_or_default()
     }
 
     /// What hooks say to a prompt, and what the model should know with it.
@@ -378,7 +372,7 @@ impl Agent {
                 Err(why) => return Input::Stop(End::NotDelivered(why)),
             }
         }
-        let told = json!({ "stop_hook_active": work.hooked, "last_assistant_message": self.last_words() });
+        let told = json!({ "stop_hook_active": work.hooked, "last_assistant_message": self.machine.words });
         let (event, kind) = match self.toolbox.agent() {
             main if main.depth == 0 => (HookEvent::STOP, ""),
             other => (HookEvent::SUBAGENT_STOP, &*other.kind),
@@ -395,6 +389,7 @@ impl Agent {
         let told = json!({ "trigger": "auto" });
         self.toolbox.consult(HookEvent::PRE_COMPACT, "auto", told.clone()).await;
         let shorter = compact::shorten(&*self.model, &self.config.model, self.machine.history()).await?;
+        self.machine.usage += shorter.usage;
         if let Some(price) = &self.config.limits.price {
             self.machine.step(Input::Spent(price.cost(&shorter.usage)));
         }

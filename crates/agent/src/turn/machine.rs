@@ -23,6 +23,8 @@ const BROKEN_STREAMS: u32 = 2;
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// A provider that wants us to wait longer than this is not waited for.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(300);
+/// Times an address is tried again at which nobody has answered yet.
+const TRIES_OF_A_STRANGER: u32 = 4;
 /// Answers in a row that pause or grow too long before it is given up.
 const MOST_CUT_SHORT: u32 = 20;
 /// Times in a row that hooks may send the model back to work.
@@ -46,6 +48,15 @@ enum State {
     Compacting,
 }
 
+/// What must not go on for ever.
+#[derive(Default)]
+struct InARow {
+    /// Times that hooks sent the model back to work.
+    hooked: u32,
+    /// Answers that did not come to their end.
+    cut_short: u32,
+}
+
 /// The state of a conversation.
 pub struct Machine {
     limits: Limits,
@@ -61,13 +72,13 @@ pub struct Machine {
     made_before: Vec<MadeBefore>,
     /// The request was too long, and the history was made shorter for it.
     squeezed: bool,
-    hooked: u32,
-    /// Answers in a row that did not come to their end.
-    cut_short: u32,
+    in_a_row: InARow,
     /// Answers since the prompt, tokens and dollars of the session.
     pub(super) turns: u32,
     pub(super) usage: Usage,
     pub(super) cost: f64,
+    /// The text of the last answer since the prompt that had one.
+    pub(super) words: String,
     /// What the last request and its answer filled of the window.
     filled: u64,
 }
@@ -87,11 +98,11 @@ impl Machine {
             failures: (0, 0),
             made_before: Vec::new(),
             squeezed: false,
-            hooked: 0,
-            cut_short: 0,
+            in_a_row: InARow::default(),
             turns: 0,
             usage: Usage::default(),
             cost: 0.0,
+            words: String::new(),
             filled,
         }
     }
@@ -130,21 +141,23 @@ impl Machine {
     }
 
     fn begin(&mut self, message: Message, origin: Origin, effects: &mut Vec<Effect>) {
-        (self.turns, self.hooked, self.cut_short, self.ending) = (0, 0, 0, None);
+        (self.turns, self.in_a_row, self.ending) = (0, InARow::default(), None);
+        self.words.clear();
         self.say(message, origin, effects);
         self.go_on(effects);
     }
 
-    /// Puts a user message into the history; two in a row become one.
+    /// Puts a user message into the history.
     fn say(&mut self, message: Message, origin: Origin, effects: &mut Vec<Effect>) {
         self.filled = self.filled.saturating_add(estimate(&message));
         effects.push(Effect::Record(Entry::User { message: message.clone(), origin }));
         self.append(message);
     }
 
+    /// Two messages in a row of the same speaker become one: prompts, or an answer that paused and what it went on with.
     fn append(&mut self, message: Message) {
         match self.history.last_mut() {
-            Some(last) if last.role == Role::User && message.role == Role::User => {
+            Some(last) if last.role == message.role => {
                 Arc::make_mut(last).content.extend(message.content);
             }
             _ => self.history.push(Arc::new(message)),
@@ -219,7 +232,7 @@ impl Machine {
         self.account(&reason, effects);
         self.made_before.clear();
         let cut_short = matches!(reason, StopReason::PauseTurn | StopReason::MaxTokens);
-        self.cut_short = if cut_short { self.cut_short + 1 } else { 0 };
+        self.in_a_row.cut_short = if cut_short { self.in_a_row.cut_short + 1 } else { 0 };
         self.stop = Some(reason);
         if self.answer.has_calls() {
             self.state = State::Working;
@@ -227,7 +240,7 @@ impl Machine {
         }
         let reason = self.stop.clone().unwrap_or(StopReason::EndTurn);
         self.keep_answer(Vec::new());
-        if reason == StopReason::PauseTurn && self.cut_short <= MOST_CUT_SHORT {
+        if reason == StopReason::PauseTurn && self.in_a_row.cut_short <= MOST_CUT_SHORT {
             return self.unless_over(effects);
         }
         self.state = State::Ending;
@@ -260,7 +273,15 @@ impl Machine {
             return;
         }
         let (said, results) = answer.into_messages();
-        self.append(said);
+        if !said.content.is_empty() {
+            let words = said.text();
+            let paused = self.history.last().is_some_and(|last| last.role == Role::Assistant);
+            match words.is_empty() || paused {
+                true => self.words += &words,
+                false => self.words = words,
+            }
+            self.append(said);
+        }
         let mut content = results.map(|message| message.content).unwrap_or_default();
         content.extend(context);
         if !content.is_empty() {
@@ -280,7 +301,7 @@ impl Machine {
         if let Some(end) = self.ending.take() {
             return self.finish(end, effects);
         }
-        if delivered || self.cut_short > MOST_CUT_SHORT {
+        if delivered || self.in_a_row.cut_short > MOST_CUT_SHORT {
             let reason = self.stop.take().filter(|_| !delivered).unwrap_or(StopReason::EndTurn);
             return self.finish(End::Done(reason), effects);
         }
@@ -310,7 +331,10 @@ impl Machine {
         self.failures.0 += 1;
         self.failures.1 += u32::from(error.kind == Trouble::Broken);
         let patient = error.retry_after.is_none_or(|wait| wait <= LONGEST_PATIENCE);
-        let again = error.kind.passes() && patient && self.failures.0 <= self.limits.retries;
+        // Where nobody has answered yet, nobody may be.
+        let unknown = error.kind == Trouble::Unreachable && self.history.len() < 2;
+        let most = self.limits.retries.min(if unknown { TRIES_OF_A_STRANGER } else { u32::MAX });
+        let again = error.kind.passes() && patient && self.failures.0 <= most;
         let squeeze = error.kind == Trouble::TooLong && !self.squeezed;
         if self.answer.submitted > 0 {
             // What was done is part of the conversation, whatever comes of the rest.
@@ -347,7 +371,8 @@ impl Machine {
         self.state = State::Waiting;
         let attempt = self.failures.0;
         let usual = Duration::from_millis(500).saturating_mul(1 << attempt.min(10).saturating_sub(1));
-        let delay = error.retry_after.unwrap_or(usual.min(LONGEST_WAIT));
+        // Who says "at once" every time would use up all tries in a moment.
+        let delay = usual.min(LONGEST_WAIT).max(error.retry_after.unwrap_or_default());
         effects.push(Effect::Wait { delay, attempt, error });
     }
 
@@ -377,8 +402,8 @@ impl Machine {
 
     fn hooked(&mut self, words: Option<String>, effects: &mut Vec<Effect>) {
         match words {
-            Some(words) if self.hooked < MOST_HOOKED => {
-                self.hooked += 1;
+            Some(words) if self.in_a_row.hooked < MOST_HOOKED => {
+                self.in_a_row.hooked += 1;
                 self.say(Message::user(words), Origin::Hook, effects);
                 self.unless_over(effects);
             }

@@ -25,6 +25,11 @@ fn text() -> Input {
     Input::Model(ModelEvent::Block { index: 0, content: Content::text("so"), broken: None })
 }
 
+fn thought() -> Input {
+    let content = Content::Thinking { thinking: "hm".to_owned(), signature: "s".to_owned() };
+    Input::Model(ModelEvent::Block { index: 0, content, broken: None })
+}
+
 fn call(id: &str, n: u32) -> Input {
     let content =
         Content::ToolUse { id: id.to_owned(), name: "Edit".to_owned(), input: json!({ "n": n }).into() };
@@ -130,7 +135,7 @@ fn waits_grow_and_what_the_provider_wants_counts() {
     let mut machine = machine();
     follow(&mut machine, [prompt()]);
     let mut delays = Vec::new();
-    for retry_after in [None, None, None, Some(Duration::from_secs(7))] {
+    for retry_after in [None, Some(Duration::ZERO), None, Some(Duration::from_secs(7))] {
         let error = ModelError { retry_after, ..ModelError::new(Trouble::RateLimited, "busy") };
         for effect in follow(&mut machine, [Input::Failed(error), Input::Waited]) {
             if let Effect::Wait { delay, .. } = effect {
@@ -139,6 +144,31 @@ fn waits_grow_and_what_the_provider_wants_counts() {
         }
     }
     assert_eq!(delays, [500, 1_000, 2_000, 7_000]);
+}
+
+#[test]
+fn an_address_where_nobody_has_answered_is_not_tried_for_long() {
+    let tries = |machine: &mut Machine| {
+        follow(machine, [prompt()]);
+        let failed = || Input::Failed(ModelError::new(Trouble::Unreachable, "nobody"));
+        let more = |machine: &mut Machine| follow(machine, [failed(), Input::Waited]);
+        (1..20).find(|_| !more(machine).iter().any(|effect| matches!(effect, Effect::Ask { .. })))
+    };
+    let mut machine = machine();
+    assert_eq!(tries(&mut machine), Some(5));
+    follow(&mut machine, [prompt(), start("a"), text(), stop(StopReason::EndTurn), Input::Hooked(None)]);
+    assert_eq!(tries(&mut machine), Some(9));
+}
+
+#[test]
+fn what_is_said_belongs_to_the_prompt() {
+    let mut machine = machine();
+    follow(&mut machine, [prompt(), start("a"), text(), stop(StopReason::PauseTurn), start("b"), text()]);
+    assert_eq!(machine.words, "so", "of an answer that is not complete nothing is said yet");
+    follow(&mut machine, [stop(StopReason::EndTurn), Input::Hooked(None)]);
+    assert_eq!(machine.words, "soso");
+    follow(&mut machine, [prompt(), start("c"), stop(StopReason::EndTurn), Input::Hooked(None)]);
+    assert_eq!(machine.words, "");
 }
 
 #[test]
@@ -193,6 +223,18 @@ fn hooks_may_send_the_model_back_to_work() {
     session::check(machine.history()).unwrap();
 }
 
+#[test]
+fn thoughts_that_led_to_nothing_are_not_sent_back() {
+    let mut machine = machine();
+    follow(&mut machine, [prompt(), start("a"), thought(), stop(StopReason::MaxTokens), Input::Hooked(None)]);
+    follow(&mut machine, [prompt(), start("b"), text(), thought(), Input::Interrupt]);
+    follow(&mut machine, [prompt(), start("c"), text(), stop(StopReason::PauseTurn), start("d"), text()]);
+    follow(&mut machine, [stop(StopReason::EndTurn), Input::Hooked(None)]);
+    let sizes: Vec<usize> = machine.history().iter().map(|message| message.content.len()).collect();
+    assert_eq!(sizes, [2, 1, 1, 2], "two prompts are one message, and so is an answer that paused");
+    session::check(machine.history()).unwrap_or_else(|why| panic!("{why}"));
+}
+
 /// A world in which anything may happen next. Whatever does, the conversation stays one that can be sent.
 #[test]
 fn no_order_of_events_breaks_the_conversation() {
@@ -225,7 +267,7 @@ fn no_order_of_events_breaks_the_conversation() {
                 session::check(machine.history()).unwrap_or_else(|why| panic!("{why}"));
             }
             next += 1;
-            inputs.push(match random(14) {
+            inputs.push(match random(16) {
                 0 => start(&format!("a{next}")),
                 1 => text(),
                 2..=4 => call(&next.to_string(), random(3) as u32),
@@ -237,6 +279,8 @@ fn no_order_of_events_breaks_the_conversation() {
                 10 => over(),
                 11 => Input::Hooked((random(2) == 0).then(|| "more".to_owned())),
                 12 => Input::Waited,
+                13 => thought(),
+                14 => stop(StopReason::PauseTurn),
                 _ if random(6) == 0 => Input::Interrupt,
                 _ => prompt(),
             });

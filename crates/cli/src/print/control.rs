@@ -14,23 +14,25 @@ use gripper_runtime::{
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::{
-    lines::{Line, next_line},
-    show,
-};
+use crate::lines::{Line, next_line};
 
 /// Longest line; pictures come as base64.
 const LONGEST_LINE: usize = 64 * 1024 * 1024;
+
+/// Why a question is answered with no when standard input has ended.
+const NOBODY: &str = "nobody can be asked: standard input has ended";
 
 /// What came in.
 #[derive(Debug)]
 pub(super) enum Incoming {
     /// Something for the model.
     Prompt(Message),
-    /// A request about the session.
-    Request { id: String, request: Value },
+    /// A request about the session. Its id is given back as it came.
+    Request { id: Value, request: Value },
     /// An answer to one of our requests.
     Response(Value),
+    /// A line that could not be used, and why.
+    Skipped(String),
 }
 
 /// Reads on a thread of its own until the end of input.
@@ -46,14 +48,12 @@ pub(super) fn listen() -> mpsc::Receiver<Incoming> {
                 Ok(Some(Line::NotText)) => Err("it is not UTF-8 text".to_owned()),
                 Ok(None) | Err(_) => return,
             };
-            match incoming {
-                Ok(Some(incoming)) => {
-                    if sender.blocking_send(incoming).is_err() {
-                        return;
-                    }
-                }
-                Ok(None) => {}
-                Err(why) => show::warn(&format!("a line of standard input was skipped: {why}")),
+            let skipped =
+                |why| Some(Incoming::Skipped(format!("a line of standard input was skipped: {why}")));
+            if let Some(incoming) = incoming.unwrap_or_else(skipped)
+                && sender.blocking_send(incoming).is_err()
+            {
+                return;
             }
         }
     });
@@ -69,8 +69,8 @@ fn read(line: &str) -> Result<Option<Incoming>, String> {
             Ok(Some(Incoming::Prompt(Message { role: Role::User, content: blocks(content)? })))
         }
         Some("control_request") => {
-            let id = value["request_id"].as_str().unwrap_or_default().to_owned();
-            Ok(Some(Incoming::Request { id, request: value["request"].take() }))
+            let (id, request) = (value["request_id"].take(), value["request"].take());
+            Ok(Some(Incoming::Request { id, request }))
         }
         Some("control_response") => Ok(Some(Incoming::Response(value["response"].take()))),
         Some("control_cancel_request" | "keep_alive") => Ok(None),
@@ -86,7 +86,9 @@ fn blocks(content: Value) -> Result<Vec<Content>, String> {
         blocks => serde_json::from_value::<Vec<Content>>(blocks)
             .map_err(|error| format!("its content is neither a text nor a list of blocks: {error}"))?,
     };
-    if content.is_empty() {
+    // Providers refuse a message of blanks.
+    let is_blank = |block: &Content| matches!(block, Content::Text { text } if text.trim().is_empty());
+    if content.iter().all(is_blank) {
         return Err("its content is empty".to_owned());
     }
     let speaks = |block: &Content| {
@@ -99,7 +101,7 @@ fn blocks(content: Value) -> Result<Vec<Content>, String> {
 }
 
 /// The answer to a control request.
-pub(super) fn response(id: &str, outcome: Result<Value, String>) -> Value {
+pub(super) fn response(id: &Value, outcome: Result<Value, String>) -> Value {
     let response = match outcome {
         Ok(response) => json!({ "subtype": "success", "request_id": id, "response": response }),
         Err(error) => json!({ "subtype": "error", "request_id": id, "error": error }),
@@ -110,25 +112,29 @@ pub(super) fn response(id: &str, outcome: Result<Value, String>) -> Value {
 /// Puts questions to whoever is at the other end of standard input and output.
 pub(super) struct Remote {
     lines: mpsc::UnboundedSender<Value>,
-    open: Mutex<HashMap<String, (Value, Reply)>>,
+    /// Questions that wait for an answer; nothing once nobody can answer any more.
+    open: Mutex<Option<Questions>>,
 }
+
+type Questions = HashMap<String, (Value, Reply)>;
 
 impl Remote {
     /// An approver, and the lines it wants written.
     pub(super) fn new() -> (Arc<Self>, mpsc::UnboundedReceiver<Value>) {
         // As many lines as there are open calls.
         let (lines, receiver) = mpsc::unbounded_channel();
-        (Arc::new(Self { lines, open: Mutex::default() }), receiver)
+        (Arc::new(Self { lines, open: Mutex::new(Some(Questions::new())) }), receiver)
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<String, (Value, Reply)>> {
+    fn open(&self) -> MutexGuard<'_, Option<Questions>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes in an answer. True if the whole work is to be stopped.
     pub(super) fn answer(&self, response: &Value) -> bool {
         let id = response["request_id"].as_str().unwrap_or_default();
-        let Some((input, reply)) = self.open().remove(id) else { return false };
+        let asked = self.open().as_mut().and_then(|open| open.remove(id));
+        let Some((input, reply)) = asked else { return false };
         let said = &response["response"];
         let (answer, stop) = if response["subtype"] == "error" {
             let words = response["error"].as_str().unwrap_or("no reason was given");
@@ -140,9 +146,9 @@ impl Remote {
         stop
     }
 
-    /// Nobody is at the other end any more.
+    /// Nobody is at the other end any more: what is asked, now or later, is answered with no.
     pub(super) fn hang_up(&self) {
-        self.open().clear();
+        self.open().take();
     }
 }
 
@@ -202,12 +208,18 @@ impl Approver for Remote {
         let id = ask.id.to_string();
         let mut request = question(&ask);
         request["subtype"] = "can_use_tool".into();
-        self.open().insert(id.clone(), (ask.input, reply));
+        match &mut *self.open() {
+            Some(open) => open.insert(id.clone(), (ask.input, reply)),
+            None => {
+                reply.answer(Answer::deny(NOBODY));
+                return;
+            }
+        };
         self.lines.send(json!({ "type": "control_request", "request_id": id, "request": request })).ok();
     }
 
     fn remove(&self, id: &str) {
-        if self.open().remove(id).is_some() {
+        if self.open().as_mut().is_some_and(|open| open.remove(id).is_some()) {
             self.lines.send(json!({ "type": "control_cancel_request", "request_id": id })).ok();
         }
     }
@@ -228,7 +240,8 @@ mod tests {
         assert_eq!(text(prompt(json!("hi"))).unwrap(), "hi");
         assert_eq!(text(prompt(json!([{ "type": "text", "text": "hi" }]))).unwrap(), "hi");
         let result = json!([{ "type": "tool_result", "tool_use_id": "a", "content": [] }]);
-        for wrong in [result, json!([]), json!(3), json!([{ "type": "new" }])] {
+        let blank = json!([{ "type": "text", "text": " " }]);
+        for wrong in [result, blank, json!(""), json!([]), json!(3), json!([{ "type": "new" }])] {
             assert!(text(prompt(wrong)).is_err());
         }
         assert!(read("{").is_err() && read("{}").is_err() && read("{\"type\":\"x\"}").is_err());

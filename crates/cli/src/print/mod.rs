@@ -178,6 +178,8 @@ impl Conversation {
                 let gone = self.printer.gone();
                 let next = tokio::select! {
                     incoming = next_incoming(&mut self.incoming) => Next::Incoming(incoming),
+                    // Of agents in the background, or that one needs no answer any more.
+                    Some(question) = self.questions.recv() => Next::Question(question),
                     () = self.signals.wait() => Next::Signal,
                     () = gone.cancelled() => return Ok(Exit::Failed),
                 };
@@ -244,6 +246,11 @@ impl Conversation {
                 if self.remote.as_ref().is_some_and(|remote| remote.answer(&response)) {
                     self.stop.cancel();
                 }
+            }
+            Next::Incoming(Some(Incoming::Skipped(why))) => {
+                // Whoever wrote it may wait for an answer, and reads only one of the two.
+                show::warn(&why);
+                self.printer.event(AgentEvent::Warning(why)).await?;
             }
             Next::Signal | Next::Gone => stop.into_iter().for_each(CancellationToken::cancel),
             Next::Tick => self.printer.tick()?,

@@ -3,6 +3,10 @@
 
 use std::{fs::File, io::Write, os::fd::AsFd, time::Duration};
 
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -26,6 +30,7 @@ impl Out {
         let (done, written) = oneshot::channel();
         let gone = CancellationToken::new();
         let reader = gone.clone();
+        watch(reader.clone());
         std::thread::spawn(move || {
             // Not through the lock of standard output: whoever flushes it at the end would wait for a slow reader.
             let Ok(mut stdout) = std::io::stdout().as_fd().try_clone_to_owned().map(File::from) else {
@@ -60,4 +65,16 @@ impl Out {
             () = given_up => {}
         }
     }
+}
+
+/// Notices also while there is nothing to write that the reader has gone: a call may take hours.
+fn watch(gone: CancellationToken) {
+    std::thread::spawn(move || {
+        let stdout = std::io::stdout();
+        let mut stdout = [PollFd::new(&stdout, PollFlags::empty())];
+        while poll(&mut stdout, None) == Err(Errno::INTR) {}
+        if stdout[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
+            gone.cancel();
+        }
+    });
 }

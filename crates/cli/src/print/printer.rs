@@ -4,8 +4,9 @@ use std::{io::IsTerminal, sync::Arc};
 
 use gripper_agent::{
     message::Content,
+    model::StopReason,
     session::Entry,
-    turn::{AgentEvent, Outcome},
+    turn::{AgentEvent, End, Outcome},
 };
 use gripper_runtime::Event;
 use serde_json::Value;
@@ -117,6 +118,8 @@ impl Printer {
                 }
                 if let Some(words) = wrong {
                     show::error(&words);
+                } else if outcome.end == End::Done(StopReason::MaxTokens) {
+                    show::warn("the answer is cut off: it grew longer than the model may answer (maxTokens)");
                 }
             }
         }

@@ -20,6 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Reads it.
 pub(super) fn read(given: Option<&str>) -> Result<Message, UsageError> {
+    // Providers refuse a message of blanks.
+    let given = given.filter(|given| !given.trim().is_empty());
     let piped = if given.is_none() || something_comes() { piped()? } else { String::new() };
     let mut content: Vec<Content> = Vec::new();
     content.extend(given.map(Content::text));

@@ -35,7 +35,7 @@ use tokio::sync::mpsc;
 
 use super::{
     approver::ByTool,
-    args::{Args, OutputFormat, json_or_file},
+    args::{self, Args, OutputFormat, json_or_file},
     around::Around,
     complain,
     control::Remote,
@@ -51,8 +51,6 @@ use crate::{
 
 /// Events that may wait to be shown before the work waits for them.
 const WAITING: usize = 256;
-/// Longest answer, unless the model's provider says otherwise.
-const MAX_TOKENS: u32 = 16_384;
 
 /// Everything a conversation needs.
 pub(super) struct Started {
@@ -114,7 +112,8 @@ pub(super) async fn open(args: &Args, environment: &Environment) -> anyhow::Resu
     let instructions =
         context::instructions(environment, &toolbox.policy(), &toolbox.place().cwd, &session.root()?);
     complain(&instructions.complaints);
-    let told = json!({ "files": instructions.files.iter().map(|file| &file.path).collect::<Vec<_>>() });
+    let files = instructions.files.iter().map(|file| file.path.to_string_lossy());
+    let told = json!({ "files": files.collect::<Vec<_>>() });
     toolbox.consult(HookEvent::INSTRUCTIONS_LOADED, "", told).await;
     let told = context::told(&instructions.files);
     let common = 1 + usize::from(told.is_some());
@@ -131,7 +130,7 @@ pub(super) async fn open(args: &Args, environment: &Environment) -> anyhow::Resu
         model: chosen.name.clone(),
         fallback: args.work.fallback_model.clone(),
         system,
-        max_tokens: chosen.max_tokens.unwrap_or(MAX_TOKENS),
+        max_tokens: chosen.longest_answer(),
         thinking: args.work.max_thinking_tokens,
         deferral: Deferral::default(),
         limits,
@@ -237,7 +236,7 @@ fn facts(session: &Session, model: &str) -> Value {
     let pool = toolbox.pool();
     let servers = session.servers.all();
     json!({
-        "cwd": toolbox.place().cwd,
+        "cwd": toolbox.place().cwd.to_string_lossy(),
         "tools": pool.tools().iter().map(|tool| tool.spec().name.clone()).collect::<Vec<_>>(),
         "mcp_servers": servers.iter().map(|server| json!({
             "name": server.config.name, "status": status(&server.phase()),
@@ -309,7 +308,7 @@ fn past(args: &Args, environment: &Environment, model: &str) -> anyhow::Result<P
         }
     };
     if let (Some(id), Some(root)) = (given, &root) {
-        return Ok(resumed(root, &id, wanted.fork_session)?);
+        return Ok(resumed(root, &id, wanted)?);
     }
     let id = wanted.session_id.unwrap_or_else(uuid::Uuid::now_v7).to_string();
     let kept = root.filter(|_| !wanted.no_session_persistence);
@@ -328,16 +327,19 @@ fn past(args: &Args, environment: &Environment, model: &str) -> anyhow::Result<P
     Ok(Past { id, history: Vec::new(), transcript, resumed: false })
 }
 
-fn resumed(root: &Path, id: &str, fork: bool) -> Result<Past, UsageError> {
-    let opened = if fork { sessions::fork(root, id) } else { sessions::resume(root, id) };
+fn resumed(root: &Path, id: &str, wanted: &args::Past) -> Result<Past, UsageError> {
+    // What is not to be kept must not change the old session either.
+    let unkept = wanted.no_session_persistence;
+    let copied = wanted.fork_session || unkept;
+    let opened = if copied { sessions::fork(root, id) } else { sessions::resume(root, id) };
     let (transcript, recovered) = opened.map_err(|error| UsageError(error.to_string()))?;
     complain(&recovered.complaints);
-    Ok(Past {
-        id: transcript.id().to_owned(),
-        history: recovered.history,
-        transcript: Some(transcript),
-        resumed: true,
-    })
+    let id = transcript.id().to_owned();
+    let transcript = (!unkept).then_some(transcript);
+    if unkept {
+        sessions::delete(root, &id).map_err(|error| UsageError(error.to_string()))?;
+    }
+    Ok(Past { id, history: recovered.history, transcript, resumed: true })
 }
 
 /// The model that answers: from the settings and the environment, or a script.

@@ -176,7 +176,10 @@ fn deliver(answer: Answer, asked: &Asked) -> io::Result<Response<Body>> {
     }
     let streamed = asked.body["stream"] == true && answer.status == 200;
     let kind = if streamed { "text/event-stream" } else { "application/json" };
-    let mut response = Response::builder().status(answer.status).header(CONTENT_TYPE, kind);
+    let mut response = Response::builder().status(answer.status);
+    if !answer.headers.iter().any(|(name, _)| CONTENT_TYPE == name.as_str()) {
+        response = response.header(CONTENT_TYPE, kind);
+    }
     for (name, value) in &answer.headers {
         response = response.header(name, value);
     }
