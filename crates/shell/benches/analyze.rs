@@ -132,6 +132,9 @@ fn hostile() -> Vec<(&'static str, String)> {
                 "f;".repeat(20_000)
             ),
         ),
+        ("doubled arguments", "f(){ f \"$@\" ''\"$@\";};f '';".repeat(2_000)),
+        ("multiplied arguments", format!("set -- {};ls {}", "a ".repeat(250), "\"$@\" ".repeat(12_000))),
+        ("ranges", format!("ls {}", "{1..256} ".repeat(7_000))),
         ("eval", fill("eval ls;")),
         ("eval in eval", format!("{}ls", "eval ".repeat(13_000))),
         ("arithmetic", format!("echo $(({}1))", "1+".repeat(32_000))),

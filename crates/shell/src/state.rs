@@ -4,7 +4,7 @@ use std::{collections::HashMap, rc::Rc};
 
 use crate::{
     syntax::tree::Command,
-    value::{Origin, Text},
+    value::{Argument, Origin, Text},
 };
 
 /// How many values a variable may have before it counts as unknown.
@@ -13,6 +13,8 @@ const MOST_VALUES: usize = 16;
 const MOST_VARIABLES: usize = 512;
 /// How many working directories are followed.
 const MOST_PLACES: usize = 8;
+/// How many positional parameters are followed: a function that hands them to itself twice doubles them each time.
+const MOST_POSITIONAL: usize = 256;
 
 /// What a variable holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,6 +153,14 @@ impl State {
             names_unsure: false,
             patterns_go: false,
         }
+    }
+
+    /// Sets the positional parameters, which are known only if each argument is exactly one.
+    pub(crate) fn set_positional(&mut self, arguments: &[Argument]) {
+        let one = |argument: &Argument| argument.is_one().then(|| argument.text.clone());
+        let few = arguments.len() <= MOST_POSITIONAL;
+        let known = few.then(|| arguments.iter().map(one).collect::<Option<Vec<_>>>());
+        self.positional = known.flatten().map(Rc::new);
     }
 
     /// A shell started from here as another process: variables and functions stay behind.

@@ -155,6 +155,9 @@ fn code_in_code_in_code(#[case] command: &str, #[case] times: usize) {
 #[case::mutual_calls("f() { g; g; }; g() { f; f; }; f".to_owned())]
 #[case::values(format!("for a in 1 2 3 4 5 6 7 8; do ls {}; done", "$a".repeat(50)))]
 #[case::lists(format!("for a in 1 2 3; do for b in 1 2 3; do ls {}; done; done", "$a $b ".repeat(50)))]
+#[case::own_arguments("f() { f \"$@\" ''\"$@\"; }; f ''".to_owned())]
+#[case::arguments(format!("set -- {}; ls {}", "a ".repeat(200), "\"$@\" ".repeat(5_000)))]
+#[case::braces(format!("ls {}", "{1..256} ".repeat(5_000)))]
 fn what_grows_by_doubling_is_given_up(#[case] text: String) {
     refused(&text);
 }

@@ -296,7 +296,7 @@ impl Walker<'_> {
                 }
                 Some("--") => {
                     rest = after;
-                    self.set_positional(state, rest);
+                    state.set_positional(rest);
                     return;
                 }
                 Some(text) if text.starts_with(['-', '+']) && text.len() > 1 => {
@@ -329,14 +329,8 @@ impl Walker<'_> {
             }
         }
         if !rest.is_empty() {
-            self.set_positional(state, rest);
+            state.set_positional(rest);
         }
-    }
-
-    fn set_positional(&mut self, state: &mut State, arguments: &[Argument]) {
-        let known: Option<Vec<Text>> =
-            arguments.iter().map(|argument| argument.is_one().then(|| argument.text.clone())).collect();
-        state.positional = known.filter(|known| known.len() <= 256).map(Rc::new);
     }
 }
 

@@ -260,9 +260,7 @@ impl Walker<'_> {
     ) -> Outcome {
         let span = body.span;
         let mut inner = state.clone();
-        let known: Option<Vec<Text>> =
-            arguments.iter().map(|argument| argument.is_one().then(|| argument.text.clone())).collect();
-        inner.positional = known.map(Rc::new);
+        inner.set_positional(arguments);
         let returns = std::mem::take(&mut self.returns);
         let locals = std::mem::take(&mut self.locals);
         self.calls += 1;

@@ -15,6 +15,9 @@ use crate::{
 
 /// How many argument lists one command may have before it counts as unknown.
 const MOST_LISTS: usize = 64;
+/// How many arguments of one command are followed, in all the forms it can take: more than a text has words, so only
+/// what multiplies them comes so far.
+const MOST_ARGUMENTS: usize = 40_000;
 /// Folders whose programs are taken for the well-known ones.
 const SYSTEM: &[&str] =
     &["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/homebrew/bin"];
@@ -123,8 +126,12 @@ impl Walker<'_> {
             } else {
                 self.expand(state, word)
             };
-            if lists.len() * ways.len() > MOST_LISTS {
-                self.unresolved("a command has too many argument lists to follow", span);
+            let there: usize = lists.iter().map(Vec::len).sum();
+            let more: usize = ways.iter().map(Vec::len).sum();
+            if lists.len() * ways.len() > MOST_LISTS
+                || there * ways.len() + more * lists.len() > MOST_ARGUMENTS
+            {
+                self.unresolved("a command has too many arguments, or forms of them, to follow", span);
                 return vec![vec![Argument::any(Origin::Computed, self.at(span))]];
             }
             if let [way] = ways.as_slice() {
