@@ -34,7 +34,7 @@ def tools():
             "a": {"type": "number"}, "b": {"type": "number"}}},
          "outputSchema": {"type": "object", "properties": {"sum": {"type": "number"}}}},
     ]
-    for name in ["fail", "env", "picture", "die", "hang", "slow", "huge", "badjson", "wrongid", "long", "ask", "page",
+    for name in ["fail", "env", "picture", "sound", "die", "hang", "slow", "huge", "badjson", "wrongid", "long", "ask", "page",
                  "roots", "sample", "grow", "flood", "cancelled", "refuse"]:
         listed.append({"name": name, "description": name, "inputSchema": OBJECT})
     if "always" in HABITS:
@@ -134,6 +134,8 @@ class Peer:
         elif name == "picture":
             self.answer(id, {"content": [{"type": "image", "mimeType": "image/png", "data": PIXEL},
                                          {"type": "resource_link", "uri": "peer://note", "name": "note"}]})
+        elif name == "sound":
+            self.answer(id, {"content": [{"type": "audio", "mimeType": "audio/wav", "data": "UklGRg=="}]})
         elif name == "die":
             sys.stderr.write("I cannot go on\n")
             sys.stderr.flush()

@@ -110,6 +110,7 @@ fn block(block: &Block) -> ContentBlock {
     match block {
         Block::Text { text } => ContentBlock::text(text.clone()),
         Block::Image { source } => ContentBlock::image(source.data.to_string(), source.media_type.clone()),
+        Block::Audio { source } => ContentBlock::audio(source.data.to_string(), source.media_type.clone()),
     }
 }
 
