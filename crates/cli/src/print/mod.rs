@@ -3,6 +3,7 @@
 mod approver;
 mod args;
 mod around;
+mod commands;
 mod control;
 mod lines;
 mod out;
@@ -29,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use args::Args;
 use args::{InputFormat, OutputFormat};
+use commands::Commands;
 use control::{Incoming, Remote};
 use lines::Lines;
 use printer::Printer;
@@ -80,6 +82,7 @@ async fn work(args: Args, environment: Environment) -> anyhow::Result<Exit> {
         () = signals.wait() => return Ok(stopped(&signals)),
     };
     let mut conversation = Conversation {
+        streamed,
         incoming: streamed.then(control::listen),
         remote: started.remote,
         questions: started.questions,
@@ -88,6 +91,7 @@ async fn work(args: Args, environment: Environment) -> anyhow::Result<Exit> {
         signals,
         delivery: started.delivery,
         toolbox: started.agent.toolbox.clone(),
+        commands: started.commands,
         prompts: first.into_iter().collect(),
         stop: CancellationToken::new(),
     };
@@ -134,6 +138,8 @@ pub(crate) fn last_line_for(arguments: &[String], words: &str) {
 
 /// A conversation with whoever is at standard input.
 struct Conversation {
+    /// Prompts come one by one.
+    streamed: bool,
     incoming: Option<mpsc::Receiver<Incoming>>,
     remote: Option<Arc<Remote>>,
     questions: mpsc::UnboundedReceiver<Value>,
@@ -142,6 +148,7 @@ struct Conversation {
     signals: Signals,
     delivery: Option<Delivery>,
     toolbox: Arc<Toolbox>,
+    commands: Commands,
     prompts: std::collections::VecDeque<Message>,
     /// Stops the present piece of work.
     stop: CancellationToken,
@@ -184,6 +191,20 @@ impl Conversation {
                 self.take(next, None).await?;
             }
             let Some(prompt) = self.prompts.pop_front() else { continue };
+            let meant = tokio::select! {
+                meant = self.commands.meant(prompt) => meant,
+                () = self.signals.wait() => continue,
+            };
+            let prompt = match meant {
+                Ok(prompt) => prompt,
+                Err(why) if !self.streamed => return Err(why),
+                // Whoever sends several prompts goes on with the next.
+                Err(why) => {
+                    self.printer.failed(&format!("{why:#}")).await;
+                    exit = Some(Exit::Failed);
+                    continue;
+                }
+            };
             let outcome = self.work_on(agent, prompt).await?;
             let structured = self.delivery.as_ref().and_then(Delivery::value);
             self.printer.result(&outcome, structured).await?;
@@ -260,7 +281,7 @@ impl Conversation {
                 if request["hooks"].as_object().is_some_and(|hooks| !hooks.is_empty()) {
                     return Err("hooks cannot be called back: put them into settings".to_owned());
                 }
-                Ok(json!({ "commands": [], "output_style": "default", "models": [] }))
+                Ok(json!({ "commands": self.commands.told(), "output_style": "default", "models": [] }))
             }
             "interrupt" => {
                 self.stop.cancel();
