@@ -438,7 +438,7 @@ fn what_keeps_a_server_from_connecting_is_told() {
         "peer 1.2.3, protocol 2025-11-25",
         "21 tools",
         "mcp__good__echo Echo",
-        "4 prompts\n    greet greets",
+        "4 prompts\n    /mcp__good__greet greets",
         "round trips",
     ] {
         assert!(tested.stdout.contains(part), "{part}: {}", tested.transcript());

@@ -89,6 +89,18 @@ fn what_cannot_be_called_is_one_clear_error(#[case] prompt: &str, #[case] code: 
 }
 
 #[test]
+fn a_slip_is_not_what_is_gone_on_with() {
+    let workspace = with_prompts();
+    let server = ModelServer::start([Answer::says("one"), Answer::says("two")]);
+    assert_eq!(gripper(&workspace, &server, &["-p", "first"]).code, 0);
+    assert_eq!(gripper(&workspace, &server, &["-p", "/reveiw x"]).code, 2);
+    let ran = gripper(&workspace, &server, &["-p", "second", "--continue"]);
+    assert_eq!(ran.stdout, "two\n", "{}", ran.transcript());
+    let asked = server.asked().pop().unwrap().body["messages"].to_string();
+    assert!(asked.contains("first") && asked.contains("second"), "{asked}");
+}
+
+#[test]
 fn everything_a_server_says_is_given_to_the_model() {
     let (workspace, server) = (with_prompts(), ModelServer::start([Answer::says("done")]));
     let ran = gripper(&workspace, &server, &["-p", "/mcp__peer__scene"]);

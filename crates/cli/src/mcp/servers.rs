@@ -260,7 +260,9 @@ fn print(told: &Value) -> anyhow::Result<()> {
             show::line(&format!("  {}", show::count(all.len(), label)))?;
             for one in all.iter().take(MOST_NAMES) {
                 let more = [&one["title"], &one["about"]].map(text).concat();
-                show::line(&format!("    {} {DIM}{more}{DIM:#}", text(&one["name"])))?;
+                // What a prompt is called by.
+                let name = one.get("command").unwrap_or(&one["name"]);
+                show::line(&format!("    {} {DIM}{more}{DIM:#}", text(name)))?;
             }
         }
     }

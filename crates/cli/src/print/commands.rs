@@ -5,13 +5,13 @@ use std::sync::Arc;
 use gripper_agent::message::{Content, Message};
 use gripper_mcp::client::{Servers, Spoken};
 use gripper_runtime::{
-    ErrorCode,
+    ErrorCode, ToolError,
     prompts::{Prompt, PromptWatch},
 };
 use serde_json::{Value, json};
 
 use super::complain;
-use crate::{exit::UsageError, session::Session};
+use crate::{exit::Exit, session::Session};
 
 /// Longest name that is looked for.
 const LONGEST_NAME: usize = 200;
@@ -45,7 +45,8 @@ impl Commands {
     }
 
     /// What the model is given for what a person said: the same, or the prompt that it names.
-    pub(super) async fn meant(&mut self, mut message: Message) -> anyhow::Result<Message> {
+    /// An error says how the process should end because of it, and why.
+    pub(super) async fn meant(&mut self, mut message: Message) -> Result<Message, (Exit, String)> {
         let Some(Content::Text { text }) = message.content.first() else { return Ok(message) };
         let Some((name, line)) = called(text) else { return Ok(message) };
         let prompts = self.own.look().clone();
@@ -53,12 +54,13 @@ impl Commands {
             complain(&prompts.diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>());
         }
         let content = if let Some(prompt) = prompts.get(name) {
-            vec![Content::text(prompt.filled_from(line).map_err(UsageError)?)]
+            vec![Content::text(prompt.filled_from(line).map_err(|why| (Exit::Usage, why))?)]
         } else if name.starts_with("mcp__") {
-            let spoken = self.servers.prompt(name, line).await.map_err(|error| match error.code {
-                ErrorCode::InvalidInput => UsageError(error.to_string()).into(),
-                _ => anyhow::Error::msg(error.to_string()),
-            })?;
+            let wrong = |error: ToolError| match error.code {
+                ErrorCode::InvalidInput => (Exit::Usage, error.message),
+                _ => (Exit::Failed, error.message),
+            };
+            let spoken = self.servers.prompt(name, line).await.map_err(wrong)?;
             spoken.iter().flat_map(said).collect()
         } else {
             let near = prompts.near(name);
@@ -66,7 +68,7 @@ impl Commands {
                 [] => "begin with a blank if it is no command".to_owned(),
                 near => format!("did you mean /{}?", near.join(", /")),
             };
-            return Err(UsageError(format!("there is no command /{name}: {hint}")).into());
+            return Err((Exit::Usage, format!("there is no command /{name}: {hint}")));
         };
         message.content.splice(..1, content);
         Ok(message)

@@ -82,7 +82,6 @@ async fn work(args: Args, environment: Environment) -> anyhow::Result<Exit> {
         () = signals.wait() => return Ok(stopped(&signals)),
     };
     let mut conversation = Conversation {
-        streamed,
         incoming: streamed.then(control::listen),
         remote: started.remote,
         questions: started.questions,
@@ -138,8 +137,6 @@ pub(crate) fn last_line_for(arguments: &[String], words: &str) {
 
 /// A conversation with whoever is at standard input.
 struct Conversation {
-    /// Prompts come one by one.
-    streamed: bool,
     incoming: Option<mpsc::Receiver<Incoming>>,
     remote: Option<Arc<Remote>>,
     questions: mpsc::UnboundedReceiver<Value>,
@@ -197,11 +194,11 @@ impl Conversation {
             };
             let prompt = match meant {
                 Ok(prompt) => prompt,
-                Err(why) if !self.streamed => return Err(why),
                 // Whoever sends several prompts goes on with the next.
-                Err(why) => {
-                    self.printer.failed(&format!("{why:#}")).await;
-                    exit = Some(Exit::Failed);
+                Err((so, why)) => {
+                    self.printer.failed(&why).await;
+                    show::error(&why);
+                    exit = Some(so);
                     continue;
                 }
             };

@@ -15,6 +15,8 @@ use crate::{front_matter, settings::Sources};
 const MOST: usize = 1_000;
 const MOST_ENTRIES: usize = 10_000;
 const DEEPEST: usize = 5;
+/// Most text of all together, in bytes.
+const MOST_TEXT: usize = 16 * 1024 * 1024;
 /// Longest name, and longest description in bytes.
 const LONGEST_NAME: usize = 64;
 const LONGEST_DESCRIPTION: usize = 1_024;
@@ -125,6 +127,7 @@ pub(super) fn find(sources: &Sources) -> Found {
 /// Reads them.
 pub(super) fn all(found: Found) -> Prompts {
     let mut prompts = Prompts { diagnostics: found.diagnostics, ..Prompts::default() };
+    let mut length = 0;
     for (kind, name, source) in found.files {
         let file = source.file.clone().unwrap_or_default();
         let read = front_matter::text(&file).and_then(|text| prompt(kind, &name, &text, &source));
@@ -136,10 +139,13 @@ pub(super) fn all(found: Found) -> Prompts {
                 };
                 prompts.diagnostics.extend(complaints.into_iter().map(warning));
                 let Some(prompt) = prompt else { continue };
-                if prompts.all.len() < MOST || prompts.all.contains_key(&prompt.name) {
+                length += prompt.text.len();
+                let room = prompts.all.len() < MOST || prompts.all.contains_key(&prompt.name);
+                if room && length <= MOST_TEXT {
                     prompts.all.insert(prompt.name.clone(), prompt);
                 } else {
-                    let what = format!("this {} is left out: there are {MOST} prompts already", kind.word());
+                    let most = format!("{MOST} prompts, or {} MiB of text", MOST_TEXT / (1024 * 1024));
+                    let what = format!("this {} is left out: there are {most} already", kind.word());
                     prompts.diagnostics.push(Diagnostic::error(source, what));
                 }
             }
