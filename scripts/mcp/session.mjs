@@ -1,7 +1,7 @@
 // A session of the official TypeScript SDK with `gripper mcp`: session.mjs SDK GRIPPER [URL TOKEN].
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -43,6 +43,10 @@ const running = (command) => {
     }
 };
 
+const commands = join(process.env.HOME, '.gripper/commands');
+mkdirSync(commands, { recursive: true });
+writeFileSync(join(commands, 'greet.md'), '---\nargument-hint: <who> [how]\n---\nGreet $who, now$how.\n');
+
 const { client, asked } = await connect('allow once');
 const names = (await client.listTools()).tools.map((tool) => tool.name);
 for (const name of ['Bash', 'Edit', 'Read']) assert(names.includes(name), names);
@@ -55,6 +59,11 @@ writeFileSync(join(here, 'dot.png'), Buffer.from(png, 'base64'));
 const seen = await call(client, 'Read', { file_path: join(here, 'dot.png') });
 assert(seen.content.some((block) => block.type === 'image'), seen);
 assert.equal((await client.readResource({ uri: 'gripper://todos' })).contents[0].text, '[]');
+
+assert((await client.listPrompts()).prompts.some((prompt) => prompt.name === 'greet'));
+const greeting = await client.getPrompt({ name: 'greet', arguments: { who: 'the world', how: ', please' } });
+assert.equal(greeting.messages[0].content.text, 'Greet the world, now, please.');
+await assert.rejects(client.getPrompt({ name: 'greet', arguments: { whom: 'x' } }), /takes no argument/);
 
 const questions = asked.length;
 rmSync(join(here, 'made'), { force: true });

@@ -14,7 +14,7 @@ import sys
 import anyio
 import httpx2
 import mcp_types as types
-from mcp import Client, StdioServerParameters
+from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
@@ -71,6 +71,19 @@ async def files(session):
     assert (todos.mime_type, todos.text) == ("application/json", "[]"), todos
 
 
+async def prompts(session):
+    listed = {prompt.name: prompt for prompt in (await session.list_prompts()).prompts}
+    told = [(argument.name, argument.required) for argument in listed["greet"].arguments]
+    assert told == [("who", True), ("how", False)], told
+    filled = await session.get_prompt("greet", {"who": "the world"})
+    assert filled.messages[0].content.text == "Greet the world, now.", filled
+    try:
+        await session.get_prompt("greet", {})
+        raise AssertionError("it says nothing of what is missing")
+    except MCPError as error:
+        assert error.code == -32602 and "greet needs who" in str(error), error
+
+
 async def slow(session):
     reports = []
 
@@ -92,6 +105,7 @@ async def run(mode):
     session, asked = client(mode, "allow once")
     async with session:
         await files(session)
+        await prompts(session)
         questions = len(asked)
         made = HERE / "made"
         made.unlink(missing_ok=True)
@@ -110,5 +124,8 @@ async def run(mode):
         return session.protocol_version
 
 
+command = pathlib.Path(os.environ["HOME"], ".gripper/commands/greet.md")
+command.parent.mkdir(parents=True, exist_ok=True)
+command.write_text("---\ndescription: Greets: somebody\nargument-hint: <who> [how]\n---\nGreet $who, now$how.\n")
 for mode in ("auto", "legacy"):
     print("python sdk,", "http," if len(sys.argv) > 2 else "stdio,", anyio.run(run, mode))

@@ -161,13 +161,14 @@ impl Content {
         }
     }
 
-    /// The block of a tool's result as a message carries it.
+    /// The block of a tool's result as a message carries it. Of a sound models are told that there is one.
     pub fn of_block(block: &Block) -> Self {
         match block {
             Block::Text { text } => Content::text(text.clone()),
             Block::Image { source } => Content::Image {
                 source: Source::Base64 { media_type: source.media_type.clone(), data: source.data.clone() },
             },
+            Block::Audio { .. } => Content::text(block.to_string()),
         }
     }
 }

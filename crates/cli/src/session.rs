@@ -73,6 +73,11 @@ impl Session {
         }
     }
 
+    /// Where its settings are.
+    pub(crate) fn sources(&self) -> anyhow::Result<Sources> {
+        self.basis.sources()
+    }
+
     /// The project's folder.
     pub(crate) fn root(&self) -> anyhow::Result<PathBuf> {
         Ok(self.basis.sources()?.root)

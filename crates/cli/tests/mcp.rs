@@ -138,7 +138,8 @@ fn what_is_not_there_and_what_is_not_a_message_get_one_clear_error() {
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
     assert!(unknown["error"]["message"].as_str().unwrap().contains("did you mean Read?"), "{unknown}");
     assert_eq!(peer.ask(2, "no/such", json!({}))["error"]["code"], -32601);
-    assert_eq!(peer.ask(3, "prompts/list", json!({}))["error"]["code"], -32601);
+    assert_eq!(peer.ask(3, "prompts/get", json!({ "name": 7 }))["error"]["code"], -32602);
+    assert_eq!(peer.ask(10, "completion/complete", json!({}))["error"]["code"], -32601);
     assert_eq!(
         peer.ask(4, "resources/read", json!({ "uri": "gripper://results/../x" }))["error"]["code"],
         -32002
@@ -235,6 +236,119 @@ fn clients_hear_of_tools_that_come_and_go() {
         }
         heard["method"] == "notifications/tools/list_changed"
     });
+}
+
+fn put(workspace: &Workspace, name: &str, text: &str) {
+    let file = workspace.home().join(name);
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(file, text).unwrap();
+}
+
+impl Peer {
+    fn prompts(&mut self, id: u64) -> Vec<String> {
+        let told = self.ask(id, "prompts/list", json!({}));
+        let prompts = told["result"]["prompts"].as_array().unwrap_or_else(|| panic!("{told}")).iter();
+        prompts.map(|prompt| prompt["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    fn prompt(&mut self, name: &str, arguments: Value) -> Result<String, (i64, String)> {
+        let told = self.ask(1, "prompts/get", json!({ "name": name, "arguments": arguments }));
+        match told["error"].as_object() {
+            Some(error) => {
+                Err((error["code"].as_i64().unwrap(), error["message"].as_str().unwrap().to_owned()))
+            }
+            None => Ok(told["result"]["messages"][0]["content"]["text"].as_str().unwrap().to_owned()),
+        }
+    }
+}
+
+#[test]
+fn skills_and_commands_are_prompts_for_clients() {
+    let workspace = Workspace::new();
+    put(
+        &workspace,
+        ".claude/commands/git/fix.md",
+        "---\nargument-hint: <issue> [branch]\n---\nFix $issue on $2.",
+    );
+    put(
+        &workspace,
+        ".gripper/skills/tidy/SKILL.md",
+        "---\ndescription: Tidies: all\n---\nTidy @notes.md up, !`ls`.",
+    );
+    workspace.write(".claude/commands/theirs.md", "Theirs: $ARGUMENTS");
+    let mut peer = Peer::start(&workspace, &[]);
+    peer.greet();
+    let told = peer.ask(1, "prompts/list", json!({}));
+    let fix = &told["result"]["prompts"][0];
+    assert_eq!(
+        (&fix["name"], &fix["description"]),
+        (&json!("git:fix"), &json!("Fix $issue on $2.")),
+        "{told}"
+    );
+    let arguments = json!([{ "name": "issue", "required": true }, { "name": "branch", "required": false }]);
+    assert_eq!(fix["arguments"], arguments, "{told}");
+    assert_eq!(peer.prompts(2), ["git:fix", "tidy"], "nobody trusts the project");
+    let fixed = peer.prompt("git:fix", json!({ "issue": "12", "branch": "main" }));
+    assert_eq!(fixed.as_deref(), Ok("Fix 12 on main."));
+    let tidied = peer.prompt("tidy", json!({ "arguments": "now" })).unwrap();
+    assert_eq!(tidied, "Tidy @notes.md up, !`ls`.\n\nArguments: now", "nothing is run");
+    for (name, arguments, words) in [
+        ("tidi", json!({}), "there is no prompt called \"tidi\": did you mean tidy?"),
+        ("theirs", json!({}), "there is no prompt called \"theirs\""),
+        ("git:fix", json!({}), "git:fix needs issue"),
+        ("git:fix", json!({ "issue": "1", "colour": "red" }), "takes no argument \"colour\""),
+        ("git:fix", json!({ "issue": 12 }), "must be a text"),
+    ] {
+        let (code, said) = peer.prompt(name, arguments).unwrap_err();
+        assert!(code == -32602 && said.contains(words), "{said}");
+    }
+    let trust = gripper_testkit::Binary::new(env!("CARGO_BIN_EXE_gripper"), &workspace).arg("trust").run();
+    assert_eq!(trust.code, 0, "{}", trust.transcript());
+    assert_eq!(peer.prompts(3), ["git:fix", "theirs", "tidy"]);
+}
+
+#[test]
+fn clients_hear_of_prompts_that_come_and_go() {
+    let workspace = Workspace::new();
+    let mut peer = Peer::start(&workspace, &[]);
+    let capabilities = peer.ask(0, "initialize", json!({
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
+    }))["result"]["capabilities"].clone();
+    assert_eq!(capabilities["prompts"]["listChanged"], true, "{capabilities}");
+    peer.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    assert!(peer.prompts(1).is_empty());
+    put(&workspace, ".gripper/commands/new.md", "New.");
+    // Files are looked at with the next requests, whatever these are about.
+    until("it is not told", || {
+        peer.send(&json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {} }));
+        peer.heard()["method"] == "notifications/prompts/list_changed"
+    });
+    assert_eq!(peer.prompts(3), ["new"]);
+
+    let mut alone = Peer::start(&workspace, &[]);
+    let listen = json!({ "notifications": { "promptsListChanged": true } });
+    let wanted = standing_alone("", &json!({}), listen);
+    alone.send(&json!({ "jsonrpc": "2.0", "id": 5, "method": "subscriptions/listen", "params": wanted }));
+    assert_eq!(alone.heard()["method"], "notifications/subscriptions/acknowledged");
+    let mut count = 0;
+    until("it is not told", || {
+        count += 1;
+        put(&workspace, &format!(".gripper/commands/new{count}.md"), "New.");
+        alone.send(&json!({ "jsonrpc": "2.0", "id": 6, "method": "tools/list",
+            "params": standing_alone("", &json!({}), json!({})) }));
+        alone.heard()["method"] == "notifications/prompts/list_changed"
+    });
+}
+
+#[test]
+fn a_sound_of_a_server_reaches_clients_as_one() {
+    let workspace = Workspace::new();
+    serve_from(&workspace, "peer");
+    let mut peer = Peer::greeted(&workspace, &["--yes"]);
+    until("the tools are not there", || peer.names().contains(&"mcp__peer__sound".to_owned()));
+    let heard = peer.call(2, "mcp__peer__sound", json!({}));
+    let sound = json!({ "type": "audio", "mimeType": "audio/wav", "data": "UklGRg==" });
+    assert_eq!(heard["result"]["content"][0], sound, "{heard}");
 }
 
 #[test]

@@ -78,6 +78,7 @@ fn an_honest_server_is_used_like_any_tool() {
             ("mcp__peer__echo", json!({"text": "hello"})),
             ("mcp__peer__add", json!({"a": "1", "b": 2})),
             ("mcp__peer__picture", json!({})),
+            ("mcp__peer__sound", json!({})),
             ("mcp__peer__fail", json!({})),
             ("mcp__peer__refuse", json!({})),
             ("mcp__peer__echo", json!({})),
@@ -99,6 +100,7 @@ fn an_honest_server_is_used_like_any_tool() {
             "hello",
             "3",
             "(picture)|[resource note at peer://note, ReadMcpResource reads it]",
+            "(picture)",
             "error failed: it went wrong",
             "error failed: the server peer failed: not like this (code -32602)",
             "error invalid_input: ",
@@ -168,7 +170,7 @@ fn hostile_names_and_schemas_are_tamed() {
     assert!(evil.len() == "evil_".len() + 8 && !evil.contains("__"), "{evil}");
     let foreign: Vec<&Value> = tools.iter().filter(|tool| server(tool) == evil).collect();
     let names: Vec<&str> = foreign.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(names.len(), 20 + 7, "{names:?}");
+    assert_eq!(names.len(), 21 + 7, "{names:?}");
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
     assert!(names.iter().all(|name| name.len() <= 64 && name.chars().all(plain)), "{names:?}");
     assert!(
@@ -429,14 +431,14 @@ fn what_keeps_a_server_from_connecting_is_told() {
         assert_eq!(of(name)["state"], "failed");
         assert!(of(name)["error"].as_str().unwrap().contains(why), "{}", of(name));
     }
-    assert_eq!((&of("good")["state"], &of("good")["tools"]), (&json!("connected"), &json!(20)));
+    assert_eq!((&of("good")["state"], &of("good")["tools"]), (&json!("connected"), &json!(21)));
     assert!(of("endless")["complaints"][0].as_str().unwrap().contains("has no end"), "{}", of("endless"));
     let tested = gripper(&workspace, &["mcp", "test", "good"]);
     for part in [
         "peer 1.2.3, protocol 2025-11-25",
-        "20 tools",
+        "21 tools",
         "mcp__good__echo Echo",
-        "1 prompt\n    greet greets",
+        "4 prompts\n    /mcp__good__greet greets",
         "round trips",
     ] {
         assert!(tested.stdout.contains(part), "{part}: {}", tested.transcript());

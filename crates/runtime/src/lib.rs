@@ -29,11 +29,13 @@ pub mod environment;
 mod event;
 mod executor;
 pub mod files;
+pub mod front_matter;
 mod guard;
 pub mod hooks;
 mod once;
 pub mod pipeline;
 mod place;
+pub mod prompts;
 mod recorder;
 pub mod redact;
 mod registry;
@@ -58,7 +60,7 @@ pub use place::{Located, Place};
 pub use recorder::Recorder;
 pub use registry::{
     Absence, Announcement, BadDeferral, Deferral, Pool, Registry, RegistryError, SubAgent, Viewer,
-    assemble_pool, in_both,
+    assemble_pool, in_both, near_names,
 };
 pub use settings::{Settings, SiblingCancel};
 pub use tool::{Block, Call, DynTool, ErrorCode, Facts, Tool, ToolError, ToolOutput, erase};

@@ -34,7 +34,7 @@ def tools():
             "a": {"type": "number"}, "b": {"type": "number"}}},
          "outputSchema": {"type": "object", "properties": {"sum": {"type": "number"}}}},
     ]
-    for name in ["fail", "env", "picture", "die", "hang", "slow", "huge", "badjson", "wrongid", "long", "ask", "page",
+    for name in ["fail", "env", "picture", "sound", "die", "hang", "slow", "huge", "badjson", "wrongid", "long", "ask", "page",
                  "roots", "sample", "grow", "flood", "cancelled", "refuse"]:
         listed.append({"name": name, "description": name, "inputSchema": OBJECT})
     if "always" in HABITS:
@@ -108,12 +108,33 @@ class Peer:
             uri = message["params"]["uri"]
             self.answer(id, {"contents": [{"uri": uri, "mimeType": "text/plain", "text": "what is noted"}]})
         elif method == "prompts/list":
-            prompt = {"name": "greet", "description": "greets", "arguments": [{"name": "who", "required": True}]}
-            self.answer(id, {"prompts": [prompt]})
+            greet = {"name": "greet", "description": "greets",
+                     "arguments": [{"name": "who", "required": True}, {"name": "how"}]}
+            if "params" in message and message["params"].get("cursor") == "more":
+                return self.answer(id, {"prompts": [{"name": "odd one"}, greet]})
+            self.answer(id, {"prompts": [greet, {"name": "scene"}, {"name": "long"}], "nextCursor": "more"})
+        elif method == "prompts/get":
+            self.prompt(id, message["params"])
         elif method == "tools/call":
             threading.Thread(target=self.call, args=(id, message["params"]), daemon=True).start()
         else:
             self.send({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "no such method"}})
+
+    def prompt(self, id, params):
+        given = params.get("arguments", {})
+        says = lambda content, role="user": {"role": role, "content": content}
+        words = lambda text, role="user": says({"type": "text", "text": text}, role)
+        if params["name"] == "greet":
+            messages = [words(f"Greet {given['who']}, {given.get('how', 'plainly')}.")]
+        elif params["name"] == "scene":
+            messages = [words("What is this?"), says({"type": "image", "mimeType": "image/png", "data": PIXEL}),
+                        says({"type": "resource", "resource": {"uri": "peer://note", "text": "what is noted"}}),
+                        words("A pixel.", "assistant")]
+        elif params["name"] == "long":
+            messages = [words("y" * 2_000_000)]
+        else:
+            messages = [words("odd")]
+        self.answer(id, {"messages": messages})
 
     def call(self, id, params):
         name, given = params["name"], params.get("arguments", {})
@@ -134,6 +155,8 @@ class Peer:
         elif name == "picture":
             self.answer(id, {"content": [{"type": "image", "mimeType": "image/png", "data": PIXEL},
                                          {"type": "resource_link", "uri": "peer://note", "name": "note"}]})
+        elif name == "sound":
+            self.answer(id, {"content": [{"type": "audio", "mimeType": "audio/wav", "data": "UklGRg=="}]})
         elif name == "die":
             sys.stderr.write("I cannot go on\n")
             sys.stderr.flush()

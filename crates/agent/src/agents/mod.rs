@@ -7,7 +7,6 @@
 mod background;
 mod crew;
 mod files;
-mod front_matter;
 mod judge;
 mod read;
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! From files and JSON to kinds of agents.
 
-use std::{collections::BTreeMap, fs, io::Read, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
-use gripper_runtime::permissions::{Diagnostic, Mode, Rule, Scope, Source};
+use gripper_runtime::{
+    front_matter,
+    permissions::{Diagnostic, Mode, Rule, Scope, Source},
+};
 use serde_json::{Map, Value};
 
-use super::{Definition, front_matter};
+use super::Definition;
 
-/// Larger files are no descriptions of agents.
-const MOST_BYTES: u64 = 256 * 1024;
 /// Fields of the contract that do nothing here yet.
 const LATER: [&str; 4] = ["skills", "mcpservers", "hooks", "isolation"];
 
@@ -38,7 +39,7 @@ impl Reader {
         for file in files {
             let source = Source { file: Some(file.clone()), ..Source::of(scope) };
             let stem = file.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-            let read = text(&file).and_then(|text| front_matter::split(&text));
+            let read = front_matter::text(&file).and_then(|text| front_matter::split(&text));
             let kind = read.and_then(|(fields, prompt)| self.kind(stem, fields, Some(prompt), &source));
             let kind = match kind {
                 Ok(kind) => kind,
@@ -198,15 +199,4 @@ fn split_outside_parentheses(text: &str) -> Vec<String> {
         }
     }
     items
-}
-
-fn text(file: &Path) -> Result<String, String> {
-    let failed = |error: std::io::Error| format!("it cannot be read: {error}");
-    let mut text = String::new();
-    let opened = fs::File::open(file).map_err(failed)?;
-    opened.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
-    if text.len() as u64 > MOST_BYTES {
-        return Err(format!("it is larger than {} KiB", MOST_BYTES / 1024));
-    }
-    Ok(text)
 }

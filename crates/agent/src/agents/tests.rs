@@ -6,10 +6,9 @@ use gripper_runtime::{
     settings::Sources,
 };
 use gripper_testkit::Workspace;
-use rstest::rstest;
 use serde_json::{Value, json};
 
-use super::{Kinds, ModelChoice, front_matter::split};
+use super::{Kinds, ModelChoice};
 
 fn load(workspace: &Workspace, cwd: &Path, given: Option<Value>) -> (Kinds, Vec<Diagnostic>) {
     let home = workspace.home().to_string_lossy().into_owned();
@@ -26,30 +25,6 @@ fn trust(workspace: &Workspace) {
 
 fn agent(name: &str, more: &str) -> String {
     format!("---\nname: {name}\ndescription: does {name}\n{more}---\nYou do {name}.\n")
-}
-
-#[rstest]
-#[case::plain("---\nname: a\ndescription: b\n---\nbody\n", json!({ "name": "a", "description": "b" }))]
-#[case::bom_and_crlf("\u{feff}---\r\nname: a\r\ndescription: b\r\n---\r\nbody\r\n", json!({ "name": "a", "description": "b" }))]
-#[case::colons(
-    "---\nname: a\ndescription: Use this: always. user: \"hi\"\ntools: [A, B]\n---\nbody",
-    json!({ "name": "a", "description": "Use this: always. user: \"hi\"", "tools": ["A", "B"] })
-)]
-#[case::text_over_lines("---\ndescription: |\n  one: two\n  three\ntools:\n  - A\n  - B\n---\nbody", json!({ "description": "one: two\nthree\n", "tools": ["A", "B"] }))]
-#[case::at_sign("---\nname: a\ndescription: @you, %here\n---\nbody", json!({ "name": "a", "description": "@you, %here" }))]
-#[case::nothing("---\n---\nbody", json!({}))]
-fn fields_are_read_as_people_write_them(#[case] text: &str, #[case] expected: Value) {
-    let (fields, body) = split(text).unwrap();
-    assert_eq!((Value::Object(fields), body.as_str()), (expected, "body"));
-}
-
-#[rstest]
-#[case::none("You do things.", "does not begin with")]
-#[case::no_end("---\nname: a\n", "have no end")]
-#[case::no_yaml("---\n- a\n  b: [\n---\nbody", "not YAML")]
-fn what_has_no_fields_says_so(#[case] text: &str, #[case] words: &str) {
-    let why = split(text).unwrap_err();
-    assert!(why.contains(words), "{why}");
 }
 
 #[test]

@@ -39,17 +39,19 @@ pub fn list(root: &Path) -> Vec<Summary> {
     files(root).into_iter().filter_map(|(id, path, changed)| summary(id, &path, changed).ok()).collect()
 }
 
-/// The session that was worked on last in a folder, sub-agents aside.
+/// The session that was worked on last in a folder, sub-agents aside, and those in which nobody has said anything.
 pub fn latest(root: &Path, cwd: &Path) -> Option<String> {
     let here = |path: &Path| {
-        let (lines, _) = ends(&mut File::open(path).ok()?, FIRST_LOOK).ok()?;
+        let mut file = File::open(path).ok()?;
+        let (lines, _) = ends(&mut file, FIRST_LOOK).ok()?;
+        let begun = lines.len() > 1 || file.metadata().ok()?.len() > 2 * FIRST_LOOK;
         let header = lines.into_iter().find_map(|line| match line.entry {
             Entry::Session(header) => Some(header),
             _ => None,
         })?;
         // A name that is no Unicode was not written as it is.
         let same = header.cwd.to_string_lossy() == cwd.to_string_lossy();
-        (same && header.agent_type.is_none()).then_some(())
+        (begun && same && header.agent_type.is_none()).then_some(())
     };
     files(root).into_iter().find_map(|(id, path, _)| here(&path).map(|()| id))
 }

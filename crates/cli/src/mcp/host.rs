@@ -5,6 +5,7 @@ use std::{
     io::{BufRead, BufReader, Read},
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
 use futures::{FutureExt, future::BoxFuture};
@@ -16,6 +17,7 @@ use gripper_runtime::{
     Toolbox,
     approve::{Checks, Coordinator},
     environment::Environment,
+    prompts::{PromptWatch, Prompts},
     tool::ToolSpec,
 };
 
@@ -25,6 +27,7 @@ use crate::{
     basis::{Basis, PolicyFlags},
     exit::UsageError,
     session::{self, Session},
+    show,
 };
 
 /// How much of a document is given out.
@@ -35,6 +38,8 @@ const AUDIT: &str = "gripper://audit";
 const JSON: &str = "application/json";
 const JSON_LINES: &str = "application/jsonl";
 const TEXT: &str = "text/plain";
+/// Requests that are not about prompts look for changed ones this often at most: every call would pay for it.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Which tools are served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -108,7 +113,10 @@ impl Front {
         session.servers.start();
         let (toolbox, servers) = (session.toolbox.clone(), session.servers.clone());
         let folder = environment.config_dir;
-        Ok(Arc::new(Served { toolbox, servers, session: Mutex::new(session), folder }))
+        let mut watch = PromptWatch::start(session.sources()?);
+        watch.look().diagnostics.iter().for_each(|found| show::warn(&found.to_string()));
+        let prompts = Mutex::new((watch, Instant::now()));
+        Ok(Arc::new(Served { toolbox, servers, session: Mutex::new(session), prompts, folder }))
     }
 }
 
@@ -123,12 +131,32 @@ struct Served {
     toolbox: Arc<Toolbox>,
     servers: Arc<Servers>,
     session: Mutex<Session>,
+    /// The prompts, and when they were looked at last.
+    prompts: Mutex<(PromptWatch, Instant)>,
     folder: Option<PathBuf>,
 }
 
 impl Served {
     fn results(&self) -> Option<PathBuf> {
         Some(self.folder.as_ref()?.join("sessions").join(self.toolbox.session()).join("results"))
+    }
+
+    /// The prompts, looked at again if the last look is so long ago.
+    fn prompts_of(&self, age: Duration) -> Arc<Prompts> {
+        let mut kept = self.prompts.lock().unwrap_or_else(PoisonError::into_inner);
+        let (watch, looked) = &mut *kept;
+        if looked.elapsed() < age {
+            return watch.known().clone();
+        }
+        let before = watch.known().clone();
+        let now = watch.look().clone();
+        *looked = Instant::now();
+        drop(kept);
+        if !now.list_alike(&before) {
+            // The tools stay as they are; whoever waits for changes looks at both.
+            self.servers.publish();
+        }
+        now
     }
 
     fn todos(&self) -> String {
@@ -183,6 +211,11 @@ impl ClientSession for Served {
 
     fn refresh(&self) {
         self.session.lock().unwrap_or_else(PoisonError::into_inner).refresh();
+        self.prompts_of(LOOK);
+    }
+
+    fn prompts(&self) -> Arc<Prompts> {
+        self.prompts_of(Duration::ZERO)
     }
 
     fn documents(&self) -> Vec<Document> {

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use gripper_mcp::client::{Phase, Server, Servers};
+use gripper_mcp::client::{Phase, RemotePrompt, Server, Servers};
 use gripper_runtime::{DynTool, environment::Environment};
 use serde_json::{Value, json};
 
@@ -215,10 +215,14 @@ async fn describe(server: &Arc<Server>, told: &mut Value) {
     told["tools"] = offer.tools.iter().map(tool).collect();
     told["always_loaded"] = server.always_loaded().into();
     if !offer.info["capabilities"]["prompts"].is_null() {
-        let prompts = server.prompts().await.unwrap_or_default().into_iter();
-        told["prompts"] = prompts
-            .map(|(name, arguments, about)| json!({ "name": name, "arguments": arguments, "about": about }))
-            .collect();
+        let prompt = |prompt: RemotePrompt| {
+            let arguments: Vec<String> = prompt.arguments.into_iter().map(|argument| argument.name).collect();
+            json!({
+                "name": prompt.original, "command": format!("/{}", prompt.name), "arguments": arguments,
+                "about": prompt.description,
+            })
+        };
+        told["prompts"] = server.prompts().await.unwrap_or_default().into_iter().map(prompt).collect();
     }
 }
 
@@ -256,7 +260,9 @@ fn print(told: &Value) -> anyhow::Result<()> {
             show::line(&format!("  {}", show::count(all.len(), label)))?;
             for one in all.iter().take(MOST_NAMES) {
                 let more = [&one["title"], &one["about"]].map(text).concat();
-                show::line(&format!("    {} {DIM}{more}{DIM:#}", text(&one["name"])))?;
+                // What a prompt is called by.
+                let name = one.get("command").unwrap_or(&one["name"]);
+                show::line(&format!("    {} {DIM}{more}{DIM:#}", text(name)))?;
             }
         }
     }

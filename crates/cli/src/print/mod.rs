@@ -3,6 +3,7 @@
 mod approver;
 mod args;
 mod around;
+mod commands;
 mod control;
 mod lines;
 mod out;
@@ -29,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use args::Args;
 use args::{InputFormat, OutputFormat};
+use commands::Commands;
 use control::{Incoming, Remote};
 use lines::Lines;
 use printer::Printer;
@@ -88,6 +90,7 @@ async fn work(args: Args, environment: Environment) -> anyhow::Result<Exit> {
         signals,
         delivery: started.delivery,
         toolbox: started.agent.toolbox.clone(),
+        commands: started.commands,
         prompts: first.into_iter().collect(),
         stop: CancellationToken::new(),
     };
@@ -142,6 +145,7 @@ struct Conversation {
     signals: Signals,
     delivery: Option<Delivery>,
     toolbox: Arc<Toolbox>,
+    commands: Commands,
     prompts: std::collections::VecDeque<Message>,
     /// Stops the present piece of work.
     stop: CancellationToken,
@@ -186,6 +190,20 @@ impl Conversation {
                 self.take(next, None).await?;
             }
             let Some(prompt) = self.prompts.pop_front() else { continue };
+            let meant = tokio::select! {
+                meant = self.commands.meant(prompt) => meant,
+                () = self.signals.wait() => continue,
+            };
+            let prompt = match meant {
+                Ok(prompt) => prompt,
+                // Whoever sends several prompts goes on with the next.
+                Err((so, why)) => {
+                    self.printer.failed(&why).await;
+                    show::error(&why);
+                    exit = Some(so);
+                    continue;
+                }
+            };
             let outcome = self.work_on(agent, prompt).await?;
             let structured = self.delivery.as_ref().and_then(Delivery::value);
             self.printer.result(&outcome, structured).await?;
@@ -267,7 +285,7 @@ impl Conversation {
                 if request["hooks"].as_object().is_some_and(|hooks| !hooks.is_empty()) {
                     return Err("hooks cannot be called back: put them into settings".to_owned());
                 }
-                Ok(json!({ "commands": [], "output_style": "default", "models": [] }))
+                Ok(json!({ "commands": self.commands.told(), "output_style": "default", "models": [] }))
             }
             "interrupt" => {
                 self.stop.cancel();

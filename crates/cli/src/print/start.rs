@@ -37,6 +37,7 @@ use super::{
     approver::ByTool,
     args::{self, Args, OutputFormat, json_or_file},
     around::Around,
+    commands::Commands,
     complain,
     control::Remote,
     lines::Lines,
@@ -57,6 +58,7 @@ pub(super) struct Started {
     pub(super) agent: Agent,
     pub(super) around: Arc<Around>,
     pub(super) crew: Crew,
+    pub(super) commands: Commands,
     pub(super) events: mpsc::Receiver<AgentEvent>,
     pub(super) remote: Option<Arc<Remote>>,
     pub(super) questions: mpsc::UnboundedReceiver<Value>,
@@ -137,7 +139,8 @@ pub(super) async fn open(args: &Args, environment: &Environment) -> anyhow::Resu
         delivery: delivery.clone(),
         till: Till::default(),
     };
-    let facts = facts(&session, &chosen.name);
+    let commands = Commands::of(&session)?;
+    let facts = facts(&session, &commands, &chosen.name);
     let around = Arc::new(Around::new(session, instructions));
     let host: Arc<dyn Host> = around.clone();
     let lead = Member {
@@ -158,6 +161,7 @@ pub(super) async fn open(args: &Args, environment: &Environment) -> anyhow::Resu
         agent,
         around,
         crew,
+        commands,
         events,
         remote: by_wire.then_some(remote),
         questions,
@@ -231,7 +235,7 @@ impl Models for Configured {
 }
 
 /// What `system/init` tells.
-fn facts(session: &Session, model: &str) -> Value {
+fn facts(session: &Session, commands: &Commands, model: &str) -> Value {
     let toolbox = &session.toolbox;
     let pool = toolbox.pool();
     let servers = session.servers.all();
@@ -243,7 +247,7 @@ fn facts(session: &Session, model: &str) -> Value {
         })).collect::<Vec<_>>(),
         "model": model,
         "permissionMode": toolbox.policy().mode.to_string(),
-        "slash_commands": [],
+        "slash_commands": commands.names(),
         "apiKeySource": "none",
         "version": env!("CARGO_PKG_VERSION"),
     })

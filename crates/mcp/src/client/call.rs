@@ -8,7 +8,9 @@ use std::{
 use gripper_runtime::{ErrorCode, ToolError, tool::ProgressSender};
 use rmcp::{
     RoleClient,
-    model::{CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ServerResult},
+    model::{
+        CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, InputResponses, ServerResult,
+    },
     service::{PeerRequestOptions, RequestHandle, ServiceError},
 };
 use serde_json::{Map, Value};
@@ -35,6 +37,9 @@ pub(super) struct Asked {
     pub(super) session: Option<Arc<str>>,
 }
 
+/// Answers to a server's questions, and what it wants to be reminded of with them.
+pub(super) type Answered = (Option<InputResponses>, Option<String>);
+
 /// A request that is out. Dropped without an answer, it is cancelled.
 struct Out(Option<RequestHandle<RoleClient>>, TaskTracker);
 
@@ -56,24 +61,35 @@ impl Server {
         mut asked: Asked,
     ) -> Result<CallToolResult, ToolError> {
         let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let answer = self.negotiate(&mut asked, |(answers, state)| {
+            (params.input_responses, params.request_state) = (answers, state);
+            ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()))
+        });
+        match answer.await? {
+            ServerResult::CallToolResult(result) => Ok(result),
+            _ => Err(self.failed("its answer is no result of a tool")),
+        }
+    }
+
+    /// Asks until the server needs to know nothing more. `request` makes the next request from what was answered to
+    /// its last questions.
+    pub(super) async fn negotiate(
+        self: &Arc<Self>,
+        asked: &mut Asked,
+        mut request: impl FnMut(Answered) -> ClientRequest,
+    ) -> Result<ServerResult, ToolError> {
+        let mut answered = Answered::default();
         for _ in 0..ROUNDS {
-            let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
-            let (connection, answer) = self.request(request, &mut asked).await?;
-            match answer {
-                ServerResult::CallToolResult(result) => return Ok(result),
-                ServerResult::InputRequiredResult(wanted) => {
-                    let answers = connection.front.fulfil(wanted.input_requests.unwrap_or_default()).await;
-                    let answers = answers.map_err(|error| self.failed(&error.message))?;
-                    params.input_responses = (!answers.is_empty()).then_some(answers);
-                    params.request_state = wanted.request_state;
-                }
-                _ => return Err(self.failed("its answer is no result of a tool")),
-            }
+            let (connection, answer) = self.request(request(answered), asked).await?;
+            let ServerResult::InputRequiredResult(wanted) = answer else { return Ok(answer) };
+            let answers = connection.front.fulfil(wanted.input_requests.unwrap_or_default()).await;
+            let answers = answers.map_err(|error| self.failed(&error.message))?;
+            answered = ((!answers.is_empty()).then_some(answers), wanted.request_state);
         }
         Err(self.failed(&format!("it wanted to know more than {ROUNDS} times")))
     }
 
-    fn failed(&self, why: &str) -> ToolError {
+    pub(super) fn failed(&self, why: &str) -> ToolError {
         ToolError::new(ErrorCode::Failed, format!("the server {} failed: {why}", self.config.name))
     }
 

@@ -13,6 +13,7 @@ mod link;
 mod names;
 mod offer;
 mod open;
+mod prompts;
 mod results;
 mod server;
 mod sign_in;
@@ -30,8 +31,8 @@ use futures::future::{BoxFuture, join_all};
 use gripper_process::live::Live;
 use gripper_runtime::{Block, DynTool, ErrorCode, ToolError, Toolbox, hooks::CallTool, tool::Loading};
 use rmcp::model::{
-    ClientRequest, ListPromptsRequest, ListResourcesRequest, PaginatedRequestParams, Prompt,
-    ReadResourceRequest, ReadResourceRequestParams, ServerResult,
+    ClientRequest, ListResourcesRequest, PaginatedRequestParams, ReadResourceRequest,
+    ReadResourceRequestParams, ServerResult,
 };
 use serde_json::{Map, Value};
 use tokio::{
@@ -41,6 +42,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use offer::Offer;
+pub use prompts::{RemotePrompt, Spoken};
 pub use server::{Connection, Phase, Server};
 pub use sign_in::SignIn;
 pub use tool::RemoteTool;
@@ -335,20 +337,6 @@ impl Server {
     /// A request on nobody's behalf.
     async fn ask(self: &Arc<Self>, request: ClientRequest) -> Result<ServerResult, ToolError> {
         Ok(self.request(request, &mut Asked::default()).await?.1)
-    }
-
-    /// Its prompts: each with its name, its arguments and what it is for.
-    pub async fn prompts(self: &Arc<Self>) -> Result<Vec<(String, Vec<String>, String)>, ToolError> {
-        let page = PaginatedRequestParams::default();
-        let request = ClientRequest::ListPromptsRequest(ListPromptsRequest::with_param(page));
-        let ServerResult::ListPromptsResult(page) = self.ask(request).await? else {
-            return Err(ToolError::new(ErrorCode::Failed, "the server's answer is no list of prompts"));
-        };
-        let told = |prompt: Prompt| {
-            let arguments = prompt.arguments.unwrap_or_default().into_iter().map(|argument| argument.name);
-            (prompt.name, arguments.collect(), prompt.description.unwrap_or_default())
-        };
-        Ok(page.prompts.into_iter().map(told).collect())
     }
 
     /// What is wrong with what it sent so far.

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /// Largest picture that is passed on, in base64.
 const LARGEST_PICTURE: usize = 5 * 1024 * 1024;
+/// Largest sound that is passed on, in base64.
+const LARGEST_SOUND: usize = 10 * 1024 * 1024;
 
 /// The result of a call.
 pub(super) fn output(result: CallToolResult) -> ToolOutput {
@@ -32,10 +34,14 @@ pub(super) fn output(result: CallToolResult) -> ToolOutput {
     ToolOutput { content, structured, is_error: result.is_error == Some(true), effects: Vec::new() }
 }
 
-fn block(content: ContentBlock) -> Block {
+/// One piece of what a server says.
+pub(super) fn block(content: ContentBlock) -> Block {
     match content {
         ContentBlock::Text(text) => Block::text(text.text),
         ContentBlock::Image(image) => picture(image.mime_type, image.data),
+        ContentBlock::Audio(audio) if audio.data.len() <= LARGEST_SOUND => {
+            Block::audio(audio.mime_type, audio.data)
+        }
         ContentBlock::Audio(audio) => Block::text(size_of("audio", Some(&audio.mime_type), &audio.data)),
         ContentBlock::Resource(embedded) => resource(embedded.resource),
         ContentBlock::ResourceLink(link) => {
@@ -101,8 +107,8 @@ mod tests {
         }));
         assert_eq!(
             text,
-            "hello|[image: png, 1 KiB]|[image of type image/tiff, 1 KiB, cannot be shown]|[audio of type audio/wav, \
-             1 KiB, cannot be shown]|[a://t]\ninside|[a://b] [data, 1 KiB, cannot be shown]|[image: png, 1 KiB]|\
+            "hello|[image: png, 1 KiB]|[image of type image/tiff, 1 KiB, cannot be shown]|[audio: wav, 1 KiB]|\
+             [a://t]\ninside|[a://b] [data, 1 KiB, cannot be shown]|[image: png, 1 KiB]|\
              [resource far at a://l, ReadMcpResource reads it]"
         );
         assert_eq!((structured, failed), (Some(json!({"n": 1, "_meta": {"k": "v"}})), true));

@@ -11,8 +11,9 @@ use std::{
 };
 
 use gripper_runtime::{
-    DynTool, Pool, Toolbox,
+    DynTool, Pool,
     approve::{Approver, Ask, Reply},
+    prompts::Prompts,
 };
 use rmcp::{ErrorData, RoleServer, model::ProtocolVersion, service::RequestContext};
 use tokio::sync::{OnceCell, mpsc, watch};
@@ -34,9 +35,15 @@ pub(super) struct Client {
     pub(super) questions: Arc<Questions>,
     pub(super) log: Log,
     suspended: Mutex<HashMap<String, Suspended>>,
-    /// The tools it was told of last.
-    told: Mutex<Option<Arc<Pool>>>,
+    told: Mutex<Told>,
     calls: AtomicU64,
+}
+
+/// What a client was told of last.
+#[derive(Default, Clone)]
+struct Told {
+    tools: Option<Arc<Pool>>,
+    prompts: Option<Arc<Prompts>>,
 }
 
 impl Client {
@@ -64,7 +71,15 @@ impl Client {
             if !stateless(context) {
                 let (mut changes, peer) = (self.changes(&session), context.peer.clone());
                 tokio::spawn(async move {
-                    while changes.next().await && peer.notify_tool_list_changed().await.is_ok() {}
+                    while let Some(changed) = changes.next().await {
+                        let told = match changed {
+                            Changed::Tools => peer.notify_tool_list_changed().await,
+                            Changed::Prompts => peer.notify_prompt_list_changed().await,
+                        };
+                        if told.is_err() {
+                            return;
+                        }
+                    }
                 });
             }
             Ok::<_, String>(session)
@@ -80,15 +95,26 @@ impl Client {
     /// Its tools, of which it knows from now on.
     pub(super) fn tell(&self, session: &Arc<dyn Session>) -> Arc<Pool> {
         let pool = session.toolbox().pool();
-        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some(pool.clone());
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).tools = Some(pool.clone());
         pool
+    }
+
+    /// Its prompts, of which it knows from now on.
+    pub(super) fn tell_prompts(&self, session: &Arc<dyn Session>) -> Arc<Prompts> {
+        let prompts = session.prompts();
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).prompts = Some(prompts.clone());
+        prompts
     }
 
     /// What changes from what it was told, or from now.
     pub(super) fn changes(&self, session: &Arc<dyn Session>) -> Changes {
-        let (hints, toolbox) = (session.changes(), session.toolbox());
-        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Changes { hints, known: told.unwrap_or_else(|| toolbox.pool()), toolbox: Arc::downgrade(toolbox) }
+        let Told { tools, prompts } = self.told.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Changes {
+            hints: session.changes(),
+            tools: tools.unwrap_or_else(|| session.toolbox().pool()),
+            prompts: prompts.unwrap_or_else(|| session.prompts()),
+            session: Arc::downgrade(session),
+        }
     }
 
     /// An id that no other call of this client has.
@@ -146,28 +172,41 @@ impl Drop for Client {
     }
 }
 
-/// The changes of a session's tools.
+/// The changes of a session's tools and prompts.
 pub(super) struct Changes {
     hints: Option<watch::Receiver<u64>>,
-    toolbox: Weak<Toolbox>,
-    known: Arc<Pool>,
+    session: Weak<dyn Session>,
+    tools: Arc<Pool>,
+    prompts: Arc<Prompts>,
+}
+
+/// Which list is another one now.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Changed {
+    Tools,
+    Prompts,
 }
 
 impl Changes {
-    /// Waits until there are other tools. False when there never will be.
-    pub(super) async fn next(&mut self) -> bool {
+    /// Waits until a list has changed. Nothing when none ever will.
+    pub(super) async fn next(&mut self) -> Option<Changed> {
         let Some(hints) = &mut self.hints else { return std::future::pending().await };
         loop {
-            let Some(now) = self.toolbox.upgrade().map(|toolbox| toolbox.pool()) else { return false };
+            let (tools, prompts) = {
+                let session = self.session.upgrade()?;
+                (session.toolbox().pool(), session.prompts())
+            };
             let same = |(a, b): (&Arc<dyn DynTool>, &Arc<dyn DynTool>)| Arc::ptr_eq(a, b);
-            let known = std::mem::replace(&mut self.known, now);
-            let (before, after) = (known.tools(), self.known.tools());
+            let known = std::mem::replace(&mut self.tools, tools);
+            let (before, after) = (known.tools(), self.tools.tools());
             if before.len() != after.len() || !before.iter().zip(after).all(same) {
-                return true;
+                return Some(Changed::Tools);
             }
-            if hints.changed().await.is_err() {
-                return false;
+            let known = std::mem::replace(&mut self.prompts, prompts);
+            if !known.list_alike(&self.prompts) {
+                return Some(Changed::Prompts);
             }
+            hints.changed().await.ok()?;
         }
     }
 }

@@ -20,24 +20,25 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use gripper_runtime::{Toolbox, approve::Approver};
+use gripper_runtime::{Toolbox, approve::Approver, prompts::Prompts};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
-        CompleteResult, CustomRequest, CustomResult, ErrorCode, Implementation, ListPromptsRequestMethod,
-        ListPromptsResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-        ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource, ResourceContents,
-        ServerCapabilities, ServerConfig, SetLevelRequestMethod, SetLevelRequestParams, SubscriptionFilter,
+        CompleteResult, CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse,
+        GetPromptResult, Implementation, ListPromptsResult, ListResourcesResult, ListToolsResult,
+        PaginatedRequestParams, PromptMessage, ReadResourceRequestParams, ReadResourceResponse,
+        ReadResourceResult, Resource, ResourceContents, Role, ServerCapabilities, ServerConfig,
+        SetLevelRequestMethod, SetLevelRequestParams, SubscriptionFilter,
     },
-    service::{RequestContext, SubscriptionContext, serve_server},
+    service::{RequestContext, SubscriptionContext, SubscriptionSendError, serve_server},
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::watch,
 };
 
-use client::{Client, stateless};
+use client::{Changed, Client, stateless};
 use lines::Lines;
 
 #[doc(hidden)]
@@ -77,13 +78,18 @@ pub trait Session: Send + Sync {
     /// How many calls run at once.
     fn concurrency(&self) -> usize;
 
-    /// Changes whenever its tools may have. Without it they never do.
+    /// Changes whenever its tools or prompts may have. Without it they never do.
     fn changes(&self) -> Option<watch::Receiver<u64>> {
         None
     }
 
     /// Takes in settings that changed. Called before each request.
     fn refresh(&self) {}
+
+    /// The prompts that the person behind the client may pick, as they are now.
+    fn prompts(&self) -> Arc<Prompts> {
+        Arc::default()
+    }
 
     /// What a client may read besides calling tools.
     fn documents(&self) -> Vec<Document> {
@@ -172,7 +178,8 @@ impl Server {
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_logging().enable_tools();
-        let capabilities = capabilities.enable_tool_list_changed().enable_resources().build();
+        let capabilities = capabilities.enable_tool_list_changed().enable_resources();
+        let capabilities = capabilities.enable_prompts().enable_prompts_list_changed().build();
         let own = Implementation::new("gripper", env!("CARGO_PKG_VERSION")).with_title("Gripper");
         ServerConfig::new(capabilities).with_server_info(own).with_instructions(INSTRUCTIONS)
     }
@@ -204,7 +211,7 @@ impl ServerHandler for Server {
 
     fn accepted_subscription_filter(&self, _requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         let mut filter = SubscriptionFilter::new();
-        filter.tools_list_changed = Some(true);
+        (filter.tools_list_changed, filter.prompts_list_changed) = (Some(true), Some(true));
         Some(filter)
     }
 
@@ -213,11 +220,17 @@ impl ServerHandler for Server {
         let client = self.client(context);
         let mut changes = client.changes(&client.session(context).await?);
         loop {
-            tokio::select! {
+            let changed = tokio::select! {
                 () = subscription.cancelled() => return Ok(()),
-                more = changes.next() => if !more { return Ok(()) },
-            }
-            if subscription.sink().notify_tool_list_changed().await.is_err() {
+                changed = changes.next() => changed,
+            };
+            let told = match changed {
+                None => return Ok(()),
+                Some(Changed::Tools) => subscription.sink().notify_tool_list_changed().await,
+                Some(Changed::Prompts) => subscription.sink().notify_prompt_list_changed().await,
+            };
+            // One that did not ask for this kind of news may have asked for the other.
+            if !matches!(told, Ok(()) | Err(SubscriptionSendError::NotificationNotAccepted(_))) {
                 return Ok(());
             }
         }
@@ -237,7 +250,7 @@ impl ServerHandler for Server {
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         // A request that the protocol's types do not take ends up here, whatever its method.
-        if matches!(request.method.as_str(), "tools/call" | "resources/read") {
+        if matches!(request.method.as_str(), "tools/call" | "resources/read" | "prompts/get") {
             let why = format!("the parameters do not fit {}", request.method);
             return Err(ErrorData::invalid_params(why, None));
         }
@@ -248,10 +261,33 @@ impl ServerHandler for Server {
     async fn list_prompts(
         &self,
         _page: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        // An empty list would promise what `get_info` does not declare; so would one of completions.
-        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+        let client = self.client(&context);
+        let prompts = client.tell_prompts(&client.session(&context).await?);
+        Ok(ListPromptsResult::with_all_items(prompts.iter().map(shown::prompt).collect()))
+    }
+
+    async fn get_prompt(
+        &self,
+        params: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let prompts = self.client(&context).session(&context).await?.prompts();
+        let Some(prompt) = prompts.get(&params.name) else {
+            let shown: String = params.name.chars().take(64).collect();
+            let near = prompts.near(&params.name);
+            let hint =
+                if near.is_empty() { String::new() } else { format!(": did you mean {}?", near.join(", ")) };
+            return Err(ErrorData::invalid_params(
+                format!("there is no prompt called {shown:?}{hint}"),
+                None,
+            ));
+        };
+        let text = prompt.filled(&params.arguments.unwrap_or_default());
+        let text = text.map_err(|why| ErrorData::invalid_params(why, None))?;
+        let messages = vec![PromptMessage::new_text(Role::User, text)];
+        Ok(GetPromptResult::new(messages).with_description(prompt.description.clone()).into())
     }
 
     async fn complete(
@@ -259,6 +295,7 @@ impl ServerHandler for Server {
         _params: CompleteRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
+        // An empty list would promise what `get_info` does not declare.
         Err(ErrorData::method_not_found::<CompleteRequestMethod>())
     }
 

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use gripper_runtime::{
-    Block, CallResult,
+    Block, CallResult, prompts,
     tool::{Kind, ToolSpec},
 };
-use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject, Tool, ToolAnnotations};
+use rmcp::model::{
+    CallToolResult, ContentBlock, JsonObject, MetaObject, Prompt, PromptArgument, Tool, ToolAnnotations,
+};
 use serde_json::{Value, json};
 
 /// A client that puts this into `_meta` of a call gets the structured form of any result.
@@ -29,6 +31,19 @@ pub(super) fn tool(spec: &ToolSpec) -> Tool {
         Some(output) if reads_well(spec) => shown.with_raw_output_schema(schema(spec, output, Side::Output)),
         _ => shown,
     }
+}
+
+/// A prompt as clients are told of it.
+pub(super) fn prompt(prompt: &prompts::Prompt) -> Prompt {
+    let argument = |argument: prompts::Argument| {
+        let shown = PromptArgument::new(argument.name).with_required(argument.required);
+        match argument.description {
+            Some(description) => shown.with_description(description),
+            None => shown,
+        }
+    };
+    let arguments = prompt.arguments().into_iter().map(argument).collect();
+    Prompt::new(&prompt.name, Some(&prompt.description), Some(arguments))
 }
 
 /// What a schema is of.
@@ -110,6 +125,7 @@ fn block(block: &Block) -> ContentBlock {
     match block {
         Block::Text { text } => ContentBlock::text(text.clone()),
         Block::Image { source } => ContentBlock::image(source.data.to_string(), source.media_type.clone()),
+        Block::Audio { source } => ContentBlock::audio(source.data.to_string(), source.media_type.clone()),
     }
 }
 

@@ -436,14 +436,14 @@ fn bound(toolbox: &Toolbox, outcome: &mut Outcome) {
     }
 }
 
-/// Brings a result's text down to `most` characters; the whole of it is stored, and pictures stay.
+/// Brings a result's text down to `most` characters; the whole of it is stored, and pictures and sounds stay.
 pub(crate) fn shorten(toolbox: &Toolbox, result: &mut CallResult, most: usize, strategy: Strategy) {
     if result.chars() <= most {
         return;
     }
     let whole = result.to_string();
     if let Some(window) = toolbox.results.bound(&result.call_id, &whole, most, strategy) {
-        result.content.retain(|block| matches!(block, Block::Image { .. }));
+        result.content.retain(|block| !matches!(block, Block::Text { .. }));
         result.content.insert(0, Block::text(window.text));
     }
 }

@@ -10,7 +10,7 @@ use crate::tool::DynTool;
 
 pub use audience::{SubAgent, Viewer, in_both};
 pub use deferral::{Announcement, BadDeferral, Deferral};
-pub use pool::{Absence, Pool, assemble_pool};
+pub use pool::{Absence, Pool, assemble_pool, near_names};
 
 /// Longest name models reliably repeat.
 const LONGEST_NAME: usize = 128;

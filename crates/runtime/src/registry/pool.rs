@@ -145,16 +145,19 @@ impl Pool {
 
     /// Up to three existing names that look like `name`, nearest first.
     pub fn near(&self, name: &str) -> Vec<&str> {
-        let wanted: String = name.chars().take(64).flat_map(char::to_lowercase).collect();
-        let mut scored: Vec<(f64, &str)> = self
-            .by_name
-            .keys()
-            .map(|known| (likeness(&wanted, &known.to_lowercase()), known.as_str()))
-            .filter(|(score, _)| *score >= NEAR)
-            .collect();
-        scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
-        scored.into_iter().take(3).map(|(_, name)| name).collect()
+        near_names(self.by_name.keys().map(String::as_str), name)
     }
+}
+
+/// Up to three of these names that look like `name`, nearest first.
+pub fn near_names<'n>(known: impl Iterator<Item = &'n str>, name: &str) -> Vec<&'n str> {
+    let wanted: String = name.chars().take(64).flat_map(char::to_lowercase).collect();
+    let mut scored: Vec<(f64, &str)> = known
+        .map(|known| (likeness(&wanted, &known.to_lowercase()), known))
+        .filter(|(score, _)| *score >= NEAR)
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    scored.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
 /// Alike by spelling, or one contains the other.

@@ -180,7 +180,7 @@ impl Sources {
     }
 
     /// The file of the list of trusted folders.
-    pub(super) fn trust_file(&self) -> Option<&Path> {
+    pub(crate) fn trust_file(&self) -> Option<&Path> {
         self.trust.as_deref()
     }
 

@@ -32,6 +32,7 @@ pub use files::{Given, Sources};
 pub use limits::{Settings, SiblingCancel};
 pub use node::{Broken, Node, Tree};
 pub use trust::{TrustError, TrustStore};
+pub(crate) use watch::Stamps;
 pub use watch::Watch;
 pub use write::{WriteError, add_rule};
 

@@ -22,6 +22,11 @@ pub enum Block {
         /// Where it comes from.
         source: ImageSource,
     },
+    /// A sound. Models get a line about it; whoever else called gets it as it is.
+    Audio {
+        /// Where it comes from.
+        source: AudioSource,
+    },
 }
 
 /// A picture that is part of the block.
@@ -37,6 +42,16 @@ pub struct ImageSource {
     pub size: Option<(u32, u32)>,
 }
 
+/// A sound that is part of the block.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(tag = "type", rename = "base64")]
+pub struct AudioSource {
+    /// Such as `audio/wav`.
+    pub media_type: String,
+    /// The file in base64, shared as that of a picture is.
+    pub data: Arc<str>,
+}
+
 impl Block {
     /// A text block.
     pub fn text(text: impl Into<String>) -> Self {
@@ -48,26 +63,37 @@ impl Block {
         Block::Image { source: ImageSource { media_type: media_type.into(), data: data.into(), size } }
     }
 
-    /// How many characters the model would read. Pictures have bounds of their own: their tools keep them.
+    /// A sound, its file in base64.
+    pub fn audio(media_type: impl Into<String>, data: impl Into<Arc<str>>) -> Self {
+        Block::Audio { source: AudioSource { media_type: media_type.into(), data: data.into() } }
+    }
+
+    /// How many characters the model would read. Pictures and sounds have bounds of their own: their tools keep them.
     pub fn chars(&self) -> usize {
         match self {
             Block::Text { text } => text.chars().count(),
-            Block::Image { .. } => 0,
+            Block::Image { .. } | Block::Audio { .. } => 0,
         }
     }
 }
 
-/// The block as people read it: a picture is one line about it.
+/// The block as people read it: a picture or a sound is one line about it.
 impl fmt::Display for Block {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ImageSource { media_type, data, size } = match self {
+        let data = match self {
             Block::Text { text } => return f.write_str(text),
-            Block::Image { source } => source,
+            Block::Image { source: ImageSource { media_type, data, size } } => {
+                write!(f, "[image: {}", media_type.strip_prefix("image/").unwrap_or(media_type))?;
+                if let Some((width, height)) = size {
+                    write!(f, " {width}×{height}")?;
+                }
+                data
+            }
+            Block::Audio { source: AudioSource { media_type, data } } => {
+                write!(f, "[audio: {}", media_type.strip_prefix("audio/").unwrap_or(media_type))?;
+                data
+            }
         };
-        write!(f, "[image: {}", media_type.strip_prefix("image/").unwrap_or(media_type))?;
-        if let Some((width, height)) = size {
-            write!(f, " {width}×{height}")?;
-        }
         write!(f, ", {} KiB]", (data.len() / 4 * 3).div_ceil(1024))
     }
 }
