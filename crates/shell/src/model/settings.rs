@@ -44,8 +44,8 @@ const SHOWING: &[&str] = &[
     "tag.sort",
     "versionsort.suffix",
 ];
-/// Names of settings that name programs, or make git run one: harmless when they are switched off.
-const SWITCHES: &[&str] = &["core.fsmonitor", "core.pager", "diff.external", "log.showsignature", "pager."];
+/// Names of settings that make git run a program: harmless when they are switched off.
+const SWITCHES: &[&str] = &["core.fsmonitor", "log.showsignature", "pager."];
 
 /// Whether `NAME=VALUE`, given to git for one command, only changes what is shown.
 pub(crate) fn only_shows(setting: &str) -> bool {
@@ -55,5 +55,7 @@ pub(crate) fn only_shows(setting: &str) -> bool {
         list.iter().any(|known| if known.ends_with('.') { name.starts_with(known) } else { name == *known })
     };
     let plain = value.chars().all(|c| c.is_ascii_alphanumeric() || " _.,:%#+-".contains(c));
-    (plain && listed(SHOWING)) || (matches!(value, "" | "cat" | "false") && listed(SWITCHES))
+    (plain && listed(SHOWING))
+        || (matches!(value, "" | "false") && listed(SWITCHES))
+        || (value == "cat" && (name == "core.pager" || name.starts_with("pager.")))
 }

@@ -144,12 +144,18 @@ impl Walker<'_> {
         for name in ["REPLY", "MAPFILE", "OPTARG"] {
             state.set(name, Value::Unknown(Origin::Data));
         }
-        let given = |option: &str| arguments.iter().any(|word| word.text.prefix().starts_with(option));
-        let list = matches!(builtin, "mapfile" | "readarray") || (builtin == "read" && given("-a"));
+        // Letters may stand together, and one too many seen is a doubt too many at most.
+        let given = |letter: char| {
+            let has = |word: &Argument| {
+                word.text.prefix().strip_prefix('-').is_some_and(|rest| rest.contains(letter))
+            };
+            arguments.iter().any(has)
+        };
+        let list = matches!(builtin, "mapfile" | "readarray") || (builtin == "read" && given('a'));
         // With a time limit nothing may be read, and behind an origin the rest of the array stays.
         let keeps = match builtin {
-            "read" => given("-t") || arguments.last().is_some_and(|word| word.text.prefix().starts_with('-')),
-            "mapfile" | "readarray" => given("-O"),
+            "read" => given('t') || arguments.last().is_some_and(|word| word.text.prefix().starts_with('-')),
+            "mapfile" | "readarray" => given('O'),
             _ => false,
         };
         for argument in arguments {
