@@ -41,6 +41,8 @@ impl<'a> Printer<'a> {
         self.put("\n");
         for document in std::mem::take(&mut self.pending) {
             self.pieces(&document.body.pieces);
+            // Where the line stands in the body of another with the same tag, the bare tag would end that one.
+            self.put(if document.strip_tabs { "\t" } else { "" });
             self.put(&document.tag);
             self.put("\n");
         }
@@ -403,7 +405,9 @@ impl<'a> Printer<'a> {
         }
         let mut inner = Printer::default();
         inner.list(&substitution.list);
-        let mut text = inner.text.replace('\\', "\\\\").replace('`', "\\`");
+        // A here-document may end with the text, and around it may be one with the same tag.
+        let text = inner.text.strip_suffix('\n').unwrap_or(&inner.text);
+        let mut text = text.replace('\\', "\\\\").replace('`', "\\`");
         if quoted {
             text = text.replace('"', "\\\"");
         }

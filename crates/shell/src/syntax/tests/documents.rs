@@ -66,7 +66,7 @@ fn several_on_a_line_follow_one_another() {
 #[case::in_group("{ cat <<E; }\nx\nE\n", "{ << E cat\nx\nE\n}")]
 #[case::in_substitution("a \"$(cat <<'E'\n)\"'$x\nE\n)\" b", "a \"$( << 'E' cat\n)\"'$x\nE\n)\" b")]
 #[case::in_loop("while a; do cat <<E\nx\nE\ndone", "while a; do << E cat\nx\nE\ndone")]
-#[case::in_backticks("`cat <<E\nx\nE`", "`<< E cat\nx\nE\n`")]
+#[case::in_backticks("`cat <<E\nx\nE`", "`<< E cat\nx\nE`")]
 #[case::line_in_quotes_first("cat <<E \"a\nb\"\nx\nE\n", "<< E cat \"a\nb\"\nx\nE")]
 #[case::substitution_lines_first("cat <<E $(a\nb)\nx\nE\n", "<< E cat $( a; b; )\nx\nE")]
 #[case::expansions(
@@ -93,4 +93,11 @@ fn places_of_documents(#[case] text: &str, #[case] expected: &str) {
 #[case::in_double_parenthesis("((cat <<E) ; a\nx\nE\n)")]
 fn refused(#[case] text: &str) {
     assert!(parse(text).error.is_some());
+}
+
+#[rstest]
+#[case::at_the_end_of_backticks("cat <<E\n`cat <<E\nx\nE`y\nE\n")]
+#[case::behind_tabs("cat <<E\n`cat <<-E\nx\n\tE\nls`\nE\n")]
+fn one_in_another_with_the_same_tag_is_printed_so_that_it_does_not_end_it(#[case] text: &str) {
+    assert_eq!(documents(&parsed(text)).len(), 1);
 }
