@@ -55,9 +55,6 @@ impl Walker<'_> {
     }
 
     fn pipeline(&mut self, state: State, pipeline: &Pipeline) -> Outcome {
-        if never_ends(pipeline) {
-            self.unresolved("output that does not end", Span::default());
-        }
         let outcome = match pipeline.stages.as_slice() {
             [] => Outcome::same(state),
             [only] => self.command(state, &only.command),
@@ -279,19 +276,6 @@ impl Walker<'_> {
         }
         Outcome::same(end)
     }
-}
-
-/// Whether `yes` prints for ever: nothing behind it stops reading.
-fn never_ends(pipeline: &Pipeline) -> bool {
-    let mut names = pipeline.stages.iter().map(|stage| match &stage.command.kind {
-        CommandKind::Simple(simple) => match simple.words.as_slice() {
-            // Alone, these explain the program.
-            [_, only] if loops::literal(only).is_some_and(|word| word.starts_with("--")) => None,
-            words => words.first().and_then(loops::literal),
-        },
-        _ => None,
-    });
-    names.any(|name| name.as_deref() == Some("yes")) && !names.any(|name| name.as_deref() == Some("head"))
 }
 
 fn words_span(words: Option<&[Word]>) -> Span {
