@@ -92,7 +92,9 @@ impl Walker<'_> {
         }
         self.flush(span);
         let mut outcome = merged.unwrap_or_else(|| Outcome::same(state.clone()));
-        if matches!(first_name.as_str(), "read" | "mapfile" | "readarray") {
+        // The name may stand behind `command` or `builtin`.
+        let reads = |name: String| matches!(name.as_str(), "read" | "mapfile" | "readarray");
+        if simple.words.iter().filter_map(literal).any(reads) {
             outcome = unread(outcome, &state, simple, redirects);
         }
         if !temporary.is_empty() && (self.run.posix || DECLARING.contains(&first_name.as_str())) {
