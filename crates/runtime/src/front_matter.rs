@@ -112,7 +112,10 @@ mod tests {
 
     #[rstest]
     #[case::plain("---\nname: a\ndescription: b\n---\nbody\n", json!({ "name": "a", "description": "b" }))]
-    #[case::bom_and_crlf("\u{feff}---\r\nname: a\r\n---\r\nbody\r\n", json!({ "name": "a" }))]
+    #[case::bom_and_crlf(
+        "\u{feff}---\r\nname: a\r\ndescription: b\r\n---\r\nbody\r\n",
+        json!({ "name": "a", "description": "b" })
+    )]
     #[case::colons(
         "---\nname: a\ndescription: Use this: always. user: \"hi\"\ntools: [A, B]\n---\nbody",
         json!({ "name": "a", "description": "Use this: always. user: \"hi\"", "tools": ["A", "B"] })
