@@ -91,6 +91,8 @@ fn home_and_here_are_known(#[case] text: &str, #[case] expected: &str) {
 #[case::array("f=(a 'b c'); cat \"${f[@]}\"", "cat|a|b c")]
 #[case::unknown("cat \"$f\"", "cat|…")]
 #[case::unknown_and_split("cat $f", "cat|……")]
+#[case::perhaps_gone("shopt -s nullglob; cat o$f*", "shopt|-s|nullglob ; cat|o……|……")]
+#[case::quoted_stays("shopt -s nullglob; cat o\"$f\"", "shopt|-s|nullglob ; cat|o…")]
 #[case::unknown_part("cat src/\"$f\".rs", "cat|src/….rs")]
 #[case::output("cat \"$(ls)\"", "cat|… ; ls")]
 #[case::not_behind_the_command("f=a cat $f", "cat|……")]

@@ -68,13 +68,19 @@ impl Walker<'_> {
             if several {
                 more.iter_mut().flatten().for_each(|argument| argument.disguised = true);
             }
-            ways = cross(&ways, &more).unwrap_or_else(|| {
+            ways = cross(ways, &more, MOST_WAYS).unwrap_or_else(|| {
                 self.unresolved("a word has too many values to follow", word.span);
                 vec![vec![Argument::any(Origin::Computed, span)]]
             });
         }
         if state.patterns_go {
-            let patterns = ways.iter_mut().flatten().filter(|argument| argument.text.has_glob());
+            // What an unquoted expansion brings may be a pattern, or become part of one.
+            let splits = word
+                .pieces
+                .iter()
+                .any(|piece| matches!(piece.kind, PieceKind::Parameter(_) | PieceKind::Command(_)));
+            let pattern = |text: &Text| text.has_glob() || splits && text.literal().is_none();
+            let patterns = ways.iter_mut().flatten().filter(|argument| pattern(&argument.text));
             patterns.for_each(|argument| argument.many = true);
         }
         for argument in ways.iter().flatten().filter(|argument| argument.text.has_glob()) {
@@ -354,9 +360,19 @@ impl Walker<'_> {
     }
 }
 
-fn cross(ways: &[Vec<Argument>], more: &[Vec<Argument>]) -> Option<Vec<Vec<Argument>>> {
-    if ways.len() * more.len() > MOST_WAYS {
+/// Every one of the lists with every one of the others behind it.
+pub(crate) fn cross(
+    mut ways: Vec<Vec<Argument>>,
+    more: &[Vec<Argument>],
+    most: usize,
+) -> Option<Vec<Vec<Argument>>> {
+    if ways.len() * more.len() > most {
         return None;
+    }
+    if let [only] = more {
+        // The usual case, and the one that must not copy: a command may have thousands of words.
+        ways.iter_mut().for_each(|way| way.extend_from_slice(only));
+        return Some(ways);
     }
     Some(ways.iter().flat_map(|way| more.iter().map(move |next| [way.as_slice(), next].concat())).collect())
 }

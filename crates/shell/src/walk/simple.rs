@@ -4,6 +4,7 @@ use super::{Outcome, Walker, loops::literal};
 use crate::{
     analysis::{Normal, Part},
     effect::{Cause, EffectKind, Target},
+    expand::cross,
     model,
     risk::RiskKind,
     span::Span,
@@ -130,21 +131,12 @@ impl Walker<'_> {
             };
             let there: usize = lists.iter().map(Vec::len).sum();
             let more: usize = ways.iter().map(Vec::len).sum();
-            if lists.len() * ways.len() > MOST_LISTS
-                || there * ways.len() + more * lists.len() > MOST_ARGUMENTS
-            {
+            let fits = there * ways.len() + more * lists.len() <= MOST_ARGUMENTS;
+            let Some(crossed) = fits.then(|| cross(lists, &ways, MOST_LISTS)).flatten() else {
                 self.unresolved("a command has too many arguments, or forms of them, to follow", span);
                 return vec![vec![Argument::any(Origin::Computed, self.at(span))]];
-            }
-            if let [way] = ways.as_slice() {
-                // The usual case, and the one that must not copy: a command may have thousands of words.
-                lists.iter_mut().for_each(|list| list.extend_from_slice(way));
-            } else {
-                lists = lists
-                    .iter()
-                    .flat_map(|list| ways.iter().map(move |way| [list.as_slice(), way].concat()))
-                    .collect();
-            }
+            };
+            lists = crossed;
         }
         lists
     }
