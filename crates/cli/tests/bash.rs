@@ -118,6 +118,10 @@ fn the_sandbox_keeps_what_it_should() {
     for refused in ["out", "in/.git/hooks/pre-commit", "in/.mcp.json"] {
         assert!(!left.contains_key(refused), "{refused}: {}", ran.transcript());
     }
+    let silent = "import socket, contextlib\nwith contextlib.suppress(OSError): \
+                  socket.create_connection(('192.0.2.7', 80))";
+    let told = gripper(&workspace).args(["sandbox", "--", "python3", "-c", silent]).run();
+    assert_eq!(told.stderr, "warning: refused: to reach 192.0.2.7:80\n");
     let ended = gripper(&workspace).args(["sandbox", "--", "sh", "-c", "exit 7"]).run();
     assert_eq!(ended.code, 7);
 }
@@ -129,7 +133,7 @@ fn the_doctor_names_every_layer() {
     let told: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     let names: Vec<&str> =
         told["findings"].as_array().unwrap().iter().filter_map(|f| f["name"].as_str()).collect();
-    for layer in ["bubblewrap", "landlock", "seccomp", "bash"] {
+    for layer in ["bubblewrap", "landlock", "seccomp", "refusals", "bash"] {
         assert!(names.contains(&layer), "{names:?}");
     }
 }

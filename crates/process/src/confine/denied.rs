@@ -1,18 +1,26 @@
 //! What was a confined child refused?
 //!
-//! No back end tells it: a filter of system calls and Landlock refuse in silence, and the kernel's
-//! audit is for root. So it is read from standard error, but nothing is believed that does not hold: a
-//! line has to carry the system's own words for a refusal and a path that this profile forbids and that
-//! would have been open without it. A program that says nothing, or says it in another language, is
-//! not reported.
+//! Of sockets and of other processes the kernel tells us itself, where it can ([`Seen`]). Of files nobody does: mounts
+//! and Landlock refuse in silence, and the kernel's audit is for root. So that is read from standard error, but nothing
+//! is believed that does not hold: a line has to carry the system's own words for a refusal and a path that this
+//! profile forbids and that would have been open without it. A program that says nothing, or says it in another
+//! language, is not reported.
 
-use std::{collections::BTreeSet, path::Path, path::PathBuf};
+use std::{
+    collections::BTreeSet,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use rustix::fs::{Access, access};
 
 use super::{
-    Network, Profile,
-    profile::{plain, real},
+    Backend, Network, Profile,
+    profile::{below, plain, real},
 };
 use crate::proxy::Refusal;
 
@@ -23,15 +31,26 @@ pub enum Denial {
     Read(PathBuf),
     /// To create, change or remove this.
     Write(PathBuf),
-    /// To talk to somebody without a proxy, where only that leads anywhere.
+    /// To talk to somebody, nobody knows whom.
     Network,
+    /// To talk to this address.
+    Address(SocketAddr),
+    /// To talk to a local service, through this file if it is known.
+    Local(Option<PathBuf>),
+    /// To look into a process that is not its own child, or to trace one.
+    Process,
     /// To reach this host through its proxy, which knows what it was asked for.
     Host(Refusal),
 }
 
-/// Refusals of a path: `EACCES`, `EPERM`, `EROFS`, and `EBUSY` for what is held in its place.
-const REFUSED: [&str; 4] =
-    ["Permission denied", "Operation not permitted", "Read-only file system", "Device or resource busy"];
+/// Refusals of a path: `EACCES`, `EPERM`, `EROFS`, `EBUSY` for what is held in its place, and `EXDEV` for a link into it.
+const REFUSED: [&str; 5] = [
+    "Permission denied",
+    "Operation not permitted",
+    "Read-only file system",
+    "Device or resource busy",
+    "Invalid cross-device link",
+];
 /// What a resolver and a connection say in a network with nobody in it.
 const ALONE: [&str; 4] = [
     "Network is unreachable",
@@ -39,19 +58,67 @@ const ALONE: [&str; 4] = [
     "Name or service not known",
     "Could not resolve host",
 ];
+const MISSING: &str = "No such file or directory";
+const TAKEN: &str = "File exists";
 /// More would help nobody.
 const MOST: usize = 20;
 
-/// The refusals that standard error tells of.
-pub(super) fn denied(profile: &Profile, cwd: &Path, stderr: &str) -> Vec<Denial> {
-    let mut found = BTreeSet::new();
+/// What the kernel tells of while a command runs.
+#[derive(Default)]
+pub(super) struct Seen {
+    found: Mutex<BTreeSet<Denial>>,
+    serves: AtomicBool,
+}
+
+impl Seen {
+    pub(super) fn add(&self, denial: Denial) {
+        if let Ok(mut found) = self.found.lock()
+            && found.len() < MOST
+        {
+            found.insert(denial);
+        }
+    }
+
+    /// The command serves something itself, so it may be itself that it talks to on the loop-back address.
+    pub(super) fn serves(&self) {
+        self.serves.store(true, Ordering::Relaxed);
+    }
+
+    fn told(&self) -> BTreeSet<Denial> {
+        let mut found = self.found.lock().map(|found| found.clone()).unwrap_or_default();
+        if self.serves.load(Ordering::Relaxed) {
+            found.retain(|denial| !matches!(denial, Denial::Address(address) if address.ip().is_loopback()));
+        }
+        found
+    }
+}
+
+/// The refusals that the kernel and standard error tell of.
+pub(super) fn denied(
+    profile: &Profile,
+    backend: Backend,
+    cwd: &Path,
+    stderr: &str,
+    seen: &Seen,
+) -> Vec<Denial> {
+    let mut found = seen.told();
+    let named = found.iter().any(|denial| matches!(denial, Denial::Address(_)));
     for line in stderr.lines() {
-        if profile.network != Network::Full && ALONE.iter().any(|words| line.contains(words)) {
+        if profile.network != Network::Full && !named && ALONE.iter().any(|words| line.contains(words)) {
             found.insert(Denial::Network);
         }
         if let Some(at) = REFUSED.iter().find_map(|words| line.find(words)) {
             let locate = |path| real(&plain(&cwd.join(path)));
-            found.extend(paths(line, at).find_map(|path| refused(profile, locate(path))));
+            found.extend(paths(line, at).find_map(|path| refused(profile, backend, locate(path))));
+        } else if let Some(at) = line.find(MISSING) {
+            // In a cage with processes of its own, the others are not even there.
+            let other = paths(line, at).any(|path| of_process(Path::new(path)) && Path::new(path).exists());
+            found.extend(other.then_some(Denial::Process));
+        } else if let Some(at) = line.find(TAKEN) {
+            // Where nothing may be created something was put in its place, and is gone by now.
+            let protected = |path: &PathBuf| below(path, &profile.read_only) && !path.exists();
+            let taken = paths(line, at).map(|path| plain(&cwd.join(path))).find(protected);
+            found.extend(taken.map(Denial::Write));
         }
         if found.len() >= MOST {
             break;
@@ -77,20 +144,41 @@ fn paths(line: &str, at: usize) -> impl Iterator<Item = &str> {
     quoted.chain(last).filter(|path| !path.is_empty())
 }
 
-fn refused(profile: &Profile, path: PathBuf) -> Option<Denial> {
+fn refused(profile: &Profile, backend: Backend, path: PathBuf) -> Option<Denial> {
     let there = access(&path, Access::EXISTS).is_ok();
     // A word that is no file, in a folder that is not writable either, is a word.
-    let known = there || path.parent().is_some_and(Path::exists);
+    let known = there || path.parent().is_some_and(Path::exists) || below(&path, &profile.read_only);
     if !known {
         None
+    } else if of_process(&path) {
+        Some(Denial::Process)
     } else if !profile.may_read(&path) {
         Some(Denial::Read(path))
-    } else if !profile.may_write(&path) {
+    } else if !profile.may_write(&path) || is_held(profile, backend, &path) {
         // Without the cage it would have been ours to change, or its folder ours to change it in.
-        let target = if there { path.as_path() } else { path.parent()? };
+        let target = path.ancestors().find(|at| access(*at, Access::EXISTS).is_ok())?;
         access(target, Access::WRITE_OK).ok()?;
         Some(Denial::Write(path))
     } else {
         None
     }
+}
+
+/// Whether it stays where it is because of what is shut in it; under Landlock, what is shut beside it.
+fn is_held(profile: &Profile, backend: Backend, path: &Path) -> bool {
+    let mut shut = profile.read_only.iter().chain(&profile.hidden);
+    match backend {
+        Backend::Landlock => {
+            let folder = path.parent().unwrap_or(path);
+            shut.any(|shut| shut.starts_with(folder) && (profile.strict || shut.exists()))
+        }
+        Backend::Bubblewrap => shut.any(|shut| shut.starts_with(path)),
+        Backend::Seatbelt => false,
+    }
+}
+
+/// Whether it is what the kernel shows of one process.
+fn of_process(path: &Path) -> bool {
+    let process = path.strip_prefix("/proc").ok().and_then(|rest| rest.iter().next());
+    process.is_some_and(|name| name.as_encoded_bytes().iter().all(u8::is_ascii_digit))
 }

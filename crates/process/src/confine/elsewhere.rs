@@ -1,10 +1,10 @@
 //! Systems that are not Linux: the sandbox of macOS, or nothing.
 
-use std::{ffi::OsString, path::Path};
+use std::{ffi::OsString, path::Path, sync::Arc};
 
 use tokio::process::Command;
 
-use super::{Backend, Layer, Network, Profile, seatbelt};
+use super::{Backend, Layer, Network, Profile, denied::Seen, seatbelt};
 
 const PROGRAM: &str = "/usr/bin/sandbox-exec";
 
@@ -39,6 +39,7 @@ pub(super) fn prepare(
     profile: &Profile,
     _cwd: &Path,
     _weaker: &mut Vec<String>,
+    _seen: &Arc<Seen>,
 ) -> Result<(Vec<OsString>, Entry, Held), String> {
     Ok((vec![PROGRAM.into(), "-p".into(), seatbelt(profile).into()], Entry, Held))
 }

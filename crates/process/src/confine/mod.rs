@@ -149,6 +149,10 @@ impl fmt::Display for Denial {
             Self::Read(path) => write!(f, "to read {}", path.display()),
             Self::Write(path) => write!(f, "to write {}", path.display()),
             Self::Network => f.write_str("to use the network"),
+            Self::Address(address) => write!(f, "to reach {address}"),
+            Self::Local(Some(path)) => write!(f, "to reach the local socket {}", path.display()),
+            Self::Local(None) => f.write_str("to open a local socket"),
+            Self::Process => f.write_str("to look into another process"),
             Self::Host(Refusal { host, port, reason }) => write!(f, "to reach {host}:{port}: {reason}"),
         }
     }
@@ -175,6 +179,7 @@ pub(crate) struct Bars {
     profile: Profile,
     backend: Backend,
     weaker: Vec<String>,
+    seen: Arc<denied::Seen>,
 }
 
 impl Cage {
@@ -203,12 +208,12 @@ impl Cage {
         if let Network::Proxy(proxy) = &profile.network {
             env.extend(system::proxy_variables(proxy.leads_home())?);
         }
-        let mut weaker = Vec::new();
-        let (wrapper, entry, rest) = system::prepare(backend, &profile, cwd, &mut weaker)?;
+        let (mut weaker, seen) = (Vec::new(), Arc::default());
+        let (wrapper, entry, rest) = system::prepare(backend, &profile, cwd, &mut weaker, &seen)?;
         if profile.strict && !weaker.is_empty() {
             return Err(weaker.join("; "));
         }
-        let bars = Arc::new(Bars { profile, backend, weaker });
+        let bars = Arc::new(Bars { profile, backend, weaker, seen });
         Ok(Self { wrapper, env, entry, held: Held { bars, rest, _tmp: tmp } })
     }
 
@@ -238,7 +243,7 @@ impl Held {
 impl Bars {
     /// How the child was confined, and what it was refused.
     pub(crate) fn report(&self, cwd: &Path, stderr: &str) -> Confined {
-        let mut denied = denied::denied(&self.profile, cwd, stderr);
+        let mut denied = denied::denied(&self.profile, self.backend, cwd, stderr, &self.seen);
         if let Network::Proxy(proxy) = &self.profile.network {
             denied.extend(proxy.refused().into_iter().map(Denial::Host));
         }

@@ -161,6 +161,9 @@ u.connect((\"127.0.0.1\", int(os.environ[\"UDP\"]))); u.send(b\"?\"); u.recv(8)'
 s.socketpair(s.AF_UNIX, s.SOCK_DGRAM)[0].sendto(b\"x\", os.environ[\"OUT\"] + \"/datagrams\")'",
 ];
 
+/// No word of these says what was refused.
+const SILENT: [&str; 2] = ["kill -CONT", "unshare --user"];
+
 /// One process of a command may not look into another either.
 const TRACE: &str = "python3 -c 'import ctypes, os, subprocess
 child = subprocess.Popen([\"sleep\", \"5\"])
@@ -180,6 +183,8 @@ async fn nothing_gets_out() {
             let (done, confined) = world.run(&line, cage).await;
             assert!(!done.stdout.text().contains("out\n"), "{backend}: {line}");
             assert!(confined.weaker.is_empty(), "a strict profile is held whole");
+            let told = !confined.denied.is_empty() || SILENT.iter().any(|silent| line.contains(silent));
+            assert!(told, "{backend}: {line} is told: {}", done.stderr.text());
         }
     }
 }
@@ -230,6 +235,77 @@ async fn refusals_are_told_and_other_failures_are_not() {
         let read = Denial::Read(world.path("secrets/key"));
         let write = ["out/new", "project/.git/config"].map(|name| Denial::Write(world.path(name)));
         assert_eq!(confined.denied, [vec![read], write.to_vec()].concat(), "{backend}");
+    }
+}
+
+/// What no program says in words is known from the kernel.
+#[tokio::test]
+async fn whom_a_command_wanted_to_reach_is_told() {
+    const SETUP: &str = "import socket as s, os
+tcp, udp = ((\"127.0.0.1\", int(os.environ[port])) for port in (\"TCP\", \"UDP\"))
+def silently(what):
+    try: what()
+    except OSError: pass
+";
+    let own = |address: String| Denial::Address(address.parse().unwrap());
+    for backend in backends() {
+        let world = World::new();
+        let (tcp, udp) = (world.tcp.local_addr().unwrap(), world.udp.local_addr().unwrap());
+        let stream = world.path("out/stream");
+        let tries = [
+            ("s.create_connection(tcp, 5)", vec![own(tcp.to_string())]),
+            ("s.socket(type=s.SOCK_DGRAM).sendto(b\"x\", udp)", vec![own(udp.to_string())]),
+            ("s.socket().sendto(b\"x\", 0x20000000, tcp)", vec![own(tcp.to_string())]),
+            ("s.socket().sendmsg([b\"x\"], [], 0x20000000, tcp)", Vec::new()),
+            ("s.socket(type=s.SOCK_DGRAM).sendmsg([b\"x\"], [], 0, udp)", Vec::new()),
+            ("s.create_connection((\"192.0.2.1\", 80), 5)", vec![own("192.0.2.1:80".to_owned())]),
+            (
+                "s.socket(s.AF_UNIX).connect(os.environ[\"OUT\"] + \"/stream\")",
+                vec![Denial::Local(Some(stream))],
+            ),
+            (
+                "s.socket(s.AF_UNIX, s.SOCK_DGRAM).sendto(b\"x\", os.environ[\"OUT\"] + \"/datagrams\")",
+                vec![Denial::Local(Some(world.path("out/datagrams")))],
+            ),
+            ("s.socketpair(s.AF_UNIX, s.SOCK_DGRAM)", vec![Denial::Local(None)]),
+            ("s.socket(s.AF_UNIX).connect(\"/nowhere\")", Vec::new()),
+        ];
+        for (line, told) in tries {
+            let line = format!("python3 -c '{SETUP}silently(lambda: {line})'");
+            let cage = Profile { backend: Some(backend), ..Profile::read_only(Vec::new()) };
+            let (done, confined) = world.run(&line, cage).await;
+            assert_eq!(done.stderr.text(), "", "{backend}: {line}");
+            assert_eq!(confined.denied, told, "{backend}: {line}");
+        }
+        world.tcp.set_nonblocking(true).unwrap();
+        assert!(world.tcp.accept().is_err(), "{backend}: nobody came");
+    }
+}
+
+#[tokio::test]
+async fn a_command_may_talk_to_itself_in_a_network_of_its_own() {
+    const LINE: &str = "python3 -c 'import socket as s
+one = s.create_server((\"127.0.0.1\", 0)); s.create_connection(one.getsockname())'";
+    if backends().contains(&Backend::Bubblewrap) {
+        let world = World::new();
+        let (done, confined) = world.run(LINE, world.profile(Backend::Bubblewrap)).await;
+        assert_eq!((done.status, confined.denied), (Status::Exited(0), Vec::new()), "{}", done.stderr.text());
+    }
+}
+
+#[tokio::test]
+async fn without_a_network_the_machine_can_be_looked_at() {
+    const LINE: &str = "python3 -c 'import socket as s, fcntl
+print(s.if_nameindex(), fcntl.ioctl(s.socket(type=s.SOCK_DGRAM), 0x8915, b\"lo\" + bytes(38))[20:24])
+try: s.socket(s.AF_UNIX).connect(\"/nowhere\")
+except OSError as error: print(error)'";
+    if backends().contains(&Backend::Landlock) {
+        let world = World::new();
+        let bare = run(world.spec(LINE, None), &CancellationToken::new()).await.unwrap();
+        let cage = Profile { backend: Some(Backend::Landlock), ..Profile::read_only(Vec::new()) };
+        let (done, confined) = world.run(LINE, cage).await;
+        assert_eq!(done.stdout.text(), bare.stdout.text(), "{}", done.stderr.text());
+        assert_eq!((bare.status, confined.denied), (Status::Exited(0), Vec::new()));
     }
 }
 

@@ -7,26 +7,23 @@
 
 use std::{
     ffi::OsString,
-    io::{self, IoSlice, IoSliceMut},
-    mem::MaybeUninit,
+    io,
     net::{Ipv4Addr, SocketAddrV4, TcpListener},
-    os::fd::{AsFd, AsRawFd, OwnedFd},
+    os::fd::{AsRawFd, OwnedFd},
     path::PathBuf,
 };
 
 use rustix::{
     fs::{Mode, OFlags, open},
-    net::{
-        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-        SendAncillaryMessage, SendFlags, SocketFlags, SocketType, bind, listen, recvmsg, sendmsg,
-        socket_with, socketpair,
-    },
+    net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with},
 };
 use tokio::{io::copy_bidirectional, net::UnixStream, task::JoinSet};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::line;
+
 /// Nobody else listens in an empty network.
-const PORT: u16 = 3128;
+pub(super) const PORT: u16 = 3128;
 
 /// What leads the usual programs to the proxy. A command's own servers are reached without it, unless
 /// `home` says that the machine's are meant.
@@ -49,7 +46,7 @@ pub(super) struct Inside {
 
 /// Both ends of the line on which the listening socket is handed out.
 pub(super) fn pair() -> io::Result<(Inside, OwnedFd)> {
-    let (out, outside) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    let (out, outside) = line::pair()?;
     let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let same = |id: u32| format!("{id} {id} 1");
     Ok((Inside { users: same(user), groups: same(group), out }, outside))
@@ -70,12 +67,7 @@ impl Inside {
         let listener = stream(SocketType::STREAM)?;
         bind(&listener, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, PORT))?;
         listen(&listener, 128)?;
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut with = SendAncillaryBuffer::new(&mut space);
-        let listener = [listener.as_fd()];
-        with.push(SendAncillaryMessage::ScmRights(&listener));
-        sendmsg(&self.out, &[IoSlice::new(b"!")], &mut with, SendFlags::NOSIGNAL)?;
-        Ok(())
+        line::hand_out(&self.out, &listener)
     }
 }
 
@@ -100,15 +92,7 @@ fn raise(socket: &OwnedFd) -> io::Result<()> {
 
 /// Takes the listening socket and carries every connection to the proxy, until dropped.
 pub(super) fn carry(outside: &OwnedFd, proxy: PathBuf) -> io::Result<AbortOnDropHandle<()>> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut with = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-    recvmsg(outside, &mut [IoSliceMut::new(&mut [0])], &mut with, flags)?;
-    let mut sent = with.drain().filter_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut sockets) => sockets.next(),
-        _ => None,
-    });
-    let listener = TcpListener::from(sent.next().ok_or(io::ErrorKind::UnexpectedEof)?);
+    let listener = TcpListener::from(line::take(outside)?);
     listener.set_nonblocking(true)?;
     let listener = tokio::net::TcpListener::from_std(listener)?;
     Ok(AbortOnDropHandle::new(tokio::spawn(async move {

@@ -3,9 +3,11 @@
 mod bridge;
 mod bubblewrap;
 mod landlock;
+mod line;
 mod markers;
 mod probe;
 mod seccomp;
+mod watch;
 
 use std::{
     ffi::OsString,
@@ -13,6 +15,7 @@ use std::{
     io,
     os::fd::{AsRawFd, OwnedFd},
     path::Path,
+    sync::Arc,
 };
 
 use rustix::io::{FdFlags, fcntl_setfd};
@@ -20,7 +23,7 @@ use seccompiler::BpfProgram;
 use tokio::process::Command;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Backend, Layer, Network, Profile, profile};
+use super::{Backend, Layer, Network, Profile, denied::Seen, profile};
 
 pub(super) use bridge::proxy_variables;
 pub(super) use probe::layers;
@@ -29,6 +32,7 @@ pub(super) use probe::layers;
 #[derive(Default)]
 pub(super) struct Entry {
     bridge: Option<bridge::Inside>,
+    watch: Option<watch::Inside>,
     /// Open for the program that is run, and closed in every other.
     inherited: Vec<OwnedFd>,
     landlock: Option<OwnedFd>,
@@ -42,6 +46,8 @@ pub(super) struct Held {
     _markers: markers::Markers,
     outside: Option<OwnedFd>,
     bridge: Option<AbortOnDropHandle<()>>,
+    asked: Option<watch::Outside>,
+    watch: Option<AbortOnDropHandle<()>>,
 }
 
 impl Entry {
@@ -62,25 +68,34 @@ impl Entry {
             drop_capabilities();
             landlock::restrict(rules)?;
         }
+        if let Some(watch) = &self.watch {
+            watch.enter()?;
+        }
         for filter in &self.filters {
-            seccompiler::apply_filter(filter).map_err(|_| io::Error::from_raw_os_error(libc::EPERM))?;
+            seccomp::apply(filter)?;
         }
         Ok(())
     }
 }
 
+/// To read the kernel's log; a filter keeps what else it is good for.
+const CAP_SYSLOG: libc::c_ulong = 34;
+
 /// Takes from root what makes it more than a user, for this process and what it runs: some of it, such
 /// as looking into other processes, is not Landlock's to refuse. From others there is nothing to take.
 fn drop_capabilities() {
-    for capability in 0..libc::c_ulong::from(u64::BITS) {
+    for capability in (0..libc::c_ulong::from(u64::BITS)).filter(|capability| *capability != CAP_SYSLOG) {
         // SAFETY: the call takes numbers; one that means nothing is refused.
         unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
     }
 }
 
 impl Held {
-    /// Begins to carry what the child says to its proxy.
+    /// Begins to answer what the child asks for, and to carry what it says to its proxy.
     pub(super) fn started(&mut self, network: &Network) -> Result<(), String> {
+        if let Some(asked) = self.asked.take() {
+            self.watch = asked.listen().map_err(|why| format!("nobody can watch the command: {why}"))?;
+        }
         if let (Some(outside), Network::Proxy(proxy)) = (self.outside.take(), network) {
             let failed = |why: io::Error| format!("the way to the proxy could not be opened: {why}");
             self.bridge = Some(bridge::carry(&outside, proxy.socket()).map_err(failed)?);
@@ -94,8 +109,12 @@ pub(super) fn prepare(
     profile: &Profile,
     cwd: &Path,
     weaker: &mut Vec<String>,
+    seen: &Arc<Seen>,
 ) -> Result<(Vec<OsString>, Entry, Held), String> {
     let (mut entry, mut held) = (Entry::default(), Held::default());
+    let (inside, outside) =
+        watch::pair(seccomp::watched(backend, profile)?, seen).map_err(|why| why.to_string())?;
+    (entry.watch, held.asked) = (Some(inside), Some(outside));
     if matches!(profile.network, Network::Proxy(_)) {
         super::probe().state("user namespaces").map_err(|why| format!("no network of its own: {why}"))?;
         let (inside, outside) = bridge::pair().map_err(|why| why.to_string())?;

@@ -14,7 +14,8 @@ pub(in super::super) fn layers() -> Vec<Layer> {
     vec![
         layer("bubblewrap", bubblewrap()),
         layer("landlock", landlock::level().map(|level| format!("ABI {level}"))),
-        layer("seccomp", seccomp()),
+        layer("seccomp", seccomp(libc::SECCOMP_RET_ERRNO).map(|()| "filters".into())),
+        layer("refusals", seccomp(libc::SECCOMP_RET_USER_NOTIF).map(|()| "told by the kernel".into())),
         layer("user namespaces", namespaces()),
     ]
 }
@@ -25,6 +26,9 @@ fn bubblewrap() -> Result<String, String> {
     let mut try_out = Command::new(program);
     try_out.args(bubblewrap::BASE).args(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]);
     try_out.args(["--unshare-net", "--"]).arg(program).arg("--version").stdin(Stdio::null());
+    // As it is run in earnest: a `bwrap` that needs another user's rights does not get them.
+    // SAFETY: as in `Entry::enter`; one system call.
+    unsafe { try_out.pre_exec(|| Ok(rustix::thread::set_no_new_privs(true)?)) };
     let tried = try_out.output().map_err(|why| format!("{program} does not start: {why}"))?;
     if tried.status.success() {
         Ok(format!("{program} ({})", String::from_utf8_lossy(&tried.stdout).trim()))
@@ -34,12 +38,12 @@ fn bubblewrap() -> Result<String, String> {
     }
 }
 
-fn seccomp() -> Result<String, String> {
-    let refuse = libc::SECCOMP_RET_ERRNO;
+/// Whether a filter can answer in this way.
+fn seccomp(action: u32) -> Result<(), String> {
+    let ask = libc::SECCOMP_GET_ACTION_AVAIL;
     // SAFETY: the call reads the four bytes that it is pointed to, and changes nothing.
-    let answer =
-        unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, &raw const refuse) };
-    if answer == 0 { Ok("filters".into()) } else { Err(io::Error::last_os_error().to_string()) }
+    let answer = unsafe { libc::syscall(libc::SYS_seccomp, ask, 0, &raw const action) };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error().to_string()) }
 }
 
 /// Makes the namespaces that a proxy needs, in a child that then gives up.

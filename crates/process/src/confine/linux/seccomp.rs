@@ -8,16 +8,17 @@ use std::{
 
 use libc::c_long;
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    TargetArch, sock_filter,
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen,
+    SeccompCmpOp::{self, Eq, MaskedEq, Ne},
+    SeccompCondition, SeccompFilter, SeccompRule, TargetArch, sock_filter,
 };
 
 use super::{Backend, Network, Profile, memory_file};
 
-/// Looking into other processes, changing mounts and namespaces, changing the machine, and what has
-/// been a way into the kernel more often than useful.
+/// Changing mounts and namespaces, changing the machine, and what has been a way into the kernel more often
+/// than useful.
 #[rustfmt::skip]
-const REFUSED: [c_long; 49] = [
+const REFUSED: [c_long; 45] = [
     libc::SYS_acct, libc::SYS_add_key, libc::SYS_bpf, libc::SYS_chroot, libc::SYS_clock_settime,
     libc::SYS_delete_module, libc::SYS_fanotify_init, libc::SYS_finit_module, libc::SYS_fsconfig,
     libc::SYS_fsmount, libc::SYS_fsopen, libc::SYS_fspick, libc::SYS_init_module, libc::SYS_io_uring_enter,
@@ -25,12 +26,16 @@ const REFUSED: [c_long; 49] = [
     libc::SYS_kexec_load, libc::SYS_keyctl, libc::SYS_lookup_dcookie, libc::SYS_mount,
     libc::SYS_mount_setattr, libc::SYS_move_mount, libc::SYS_move_pages, libc::SYS_name_to_handle_at,
     libc::SYS_nfsservctl, libc::SYS_open_by_handle_at, libc::SYS_open_tree, libc::SYS_perf_event_open,
-    libc::SYS_pidfd_getfd, libc::SYS_pivot_root, libc::SYS_process_madvise, libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev, libc::SYS_ptrace, libc::SYS_quotactl, libc::SYS_quotactl_fd,
+    libc::SYS_pivot_root, libc::SYS_process_madvise,
+    libc::SYS_quotactl, libc::SYS_quotactl_fd,
     libc::SYS_reboot, libc::SYS_request_key, libc::SYS_setdomainname, libc::SYS_sethostname, libc::SYS_setns,
     libc::SYS_settimeofday, libc::SYS_swapoff, libc::SYS_swapon, libc::SYS_umount2, libc::SYS_unshare,
     libc::SYS_userfaultfd,
 ];
+
+/// Looking into other processes. Nobody does it by the way, so who tries is told of.
+const LOOKING: [c_long; 4] =
+    [libc::SYS_pidfd_getfd, libc::SYS_process_vm_readv, libc::SYS_process_vm_writev, libc::SYS_ptrace];
 
 /// Changes to a file that Landlock does not look at.
 #[rustfmt::skip]
@@ -58,18 +63,85 @@ const NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWUTS, libc::CLONE_NEWCGROUP,
 ];
 
-/// The filters of a profile. All of them apply.
+/// The filters of a profile. All of them apply, beside those that are [`watched`].
 pub(super) fn filters(backend: Backend, profile: &Profile) -> Result<Vec<BpfProgram>, String> {
-    let failed = |why: seccompiler::BackendError| format!("the filter of system calls: {why}");
-    let rules = rules(backend, profile).map_err(failed)?;
+    let refuse = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+    Ok(vec![compiled(rules(backend, profile), refuse)?, unknown()])
+}
+
+/// Filters of calls that tell whom a command wants to reach.
+pub(super) struct Watched {
+    /// It stops until somebody has answered.
+    pub(super) watched: BpfProgram,
+    /// What of it would do harm is refused, for where nobody listens.
+    pub(super) refused: BpfProgram,
+    /// Whether the command has a network of its own, with nobody in it but itself.
+    pub(super) own: bool,
+}
+
+/// These too have to let through what `bwrap` does before it runs the command.
+pub(super) fn watched(backend: Backend, profile: &Profile) -> Result<Watched, String> {
+    let own = backend != Backend::Landlock || profile.network != Network::None;
+    let harmful = |rules: &mut Rules| {
+        rules.extend(LOOKING.iter().map(|call| (*call, Vec::new())));
+        if profile.network != Network::Full {
+            rules.insert(libc::SYS_socket, sockets(own)?);
+            // One of a pair of these can be turned to another address; one of the other kinds cannot.
+            let datagrams = is(1, MaskedEq(0xf), libc::SOCK_DGRAM)?;
+            rules.insert(libc::SYS_socketpair, vec![SeccompRule::new(vec![datagrams])?]);
+        }
+        Ok(())
+    };
+    let telling = |rules: &mut Rules| {
+        if profile.network != Network::Full {
+            let named = SeccompCondition::new(4, SeccompCmpArgLen::Qword, Ne, 0)?;
+            rules.insert(libc::SYS_sendto, vec![SeccompRule::new(vec![named])?]);
+            rules.insert(libc::SYS_connect, Vec::new());
+            rules.insert(libc::SYS_listen, Vec::new());
+        }
+        Ok(())
+    };
+    let refuse = SeccompAction::Errno(libc::EPERM.cast_unsigned());
+    let mut rules = Rules::new();
+    let refused = compiled(harmful(&mut rules).map(|()| rules.clone()), refuse)?;
+    // The library does not know this action, so another one stands for it until the filter is made.
+    let mut watched = compiled(telling(&mut rules).map(|()| rules), SeccompAction::Trace(0))?;
+    for step in watched.iter_mut().filter(|step| {
+        u32::from(step.code) == libc::BPF_RET | libc::BPF_K && step.k == libc::SECCOMP_RET_TRACE
+    }) {
+        step.k = libc::SECCOMP_RET_USER_NOTIF;
+    }
+    Ok(Watched { watched, refused, own })
+}
+
+/// The sockets that are not simply made. In a network of its own a command may talk to itself; local sockets belong
+/// to no network and lead to daemons that are not confined. Without one, what is left is to ask the kernel about the
+/// machine's interfaces and connections.
+fn sockets(own: bool) -> Result<Vec<SeccompRule>, BackendError> {
+    if own {
+        return Ok(vec![SeccompRule::new(vec![is(0, Eq, libc::AF_UNIX)?])?]);
+    }
+    let (routes, connections) = (libc::NETLINK_ROUTE, libc::NETLINK_SOCK_DIAG);
+    Ok(vec![
+        SeccompRule::new(vec![is(0, Ne, libc::AF_NETLINK)?])?,
+        SeccompRule::new(vec![is(2, Ne, routes)?, is(2, Ne, connections)?])?,
+    ])
+}
+
+/// Puts the calling process under a filter. For the moment between fork and exec.
+pub(super) fn apply(filter: &BpfProgram) -> io::Result<()> {
+    seccompiler::apply_filter(filter).map_err(|_| io::Error::from_raw_os_error(libc::EPERM))
+}
+
+fn compiled(rules: Result<Rules, BackendError>, action: SeccompAction) -> Result<BpfProgram, String> {
+    let failed = |why: BackendError| format!("the filter of system calls: {why}");
     let arch = match () {
         () if cfg!(target_arch = "x86_64") => TargetArch::x86_64,
         () if cfg!(target_arch = "aarch64") => TargetArch::aarch64,
         () => TargetArch::riscv64,
     };
-    let refuse = SeccompAction::Errno(libc::EPERM.cast_unsigned());
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch).map_err(failed)?;
-    Ok(vec![filter.try_into().map_err(failed)?, unknown()])
+    let filter = SeccompFilter::new(rules.map_err(failed)?, SeccompAction::Allow, action, arch);
+    filter.map_err(failed)?.try_into().map_err(failed)
 }
 
 /// Whether modes, owners and times are out of reach under Landlock: a filter can forbid them everywhere
@@ -80,11 +152,11 @@ pub(super) fn keeps_metadata(profile: &Profile) -> bool {
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-fn rules(backend: Backend, profile: &Profile) -> Result<Rules, seccompiler::BackendError> {
-    use SeccompCmpOp::{Eq, MaskedEq, Ne};
-    let is = |at, op, value: libc::c_int| {
-        SeccompCondition::new(at, SeccompCmpArgLen::Dword, op, u64::from(value.cast_unsigned()))
-    };
+fn is(at: u8, op: SeccompCmpOp, value: libc::c_int) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(at, SeccompCmpArgLen::Dword, op, u64::from(value.cast_unsigned()))
+}
+
+fn rules(backend: Backend, profile: &Profile) -> Result<Rules, BackendError> {
     let mut rules: Rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     let namespace =
         |flag: &libc::c_int| SeccompRule::new(vec![is(0, MaskedEq(u64::from(flag.cast_unsigned())), *flag)?]);
@@ -98,15 +170,14 @@ fn rules(backend: Backend, profile: &Profile) -> Result<Rules, seccompiler::Back
         libc::SYS_ioctl,
         [libc::TIOCSTI, libc::TIOCLINUX].iter().map(typing).collect::<Result<_, _>>()?,
     );
-    if profile.network != Network::Full {
-        // In a network of its own a command may talk to itself. Unix sockets belong to no network and
-        // lead to daemons that are not confined.
-        let own = backend != Backend::Landlock || profile.network != Network::None;
-        let other = SeccompRule::new(vec![is(0, Ne, libc::AF_INET)?, is(0, Ne, libc::AF_INET6)?])?;
-        rules.insert(libc::SYS_socket, if own { vec![other] } else { Vec::new() });
-        // One of a pair of these can be turned to another address; one of the other kinds cannot.
-        let datagrams = SeccompRule::new(vec![is(1, MaskedEq(0xf), libc::SOCK_DGRAM)?])?;
-        rules.insert(libc::SYS_socketpair, vec![datagrams]);
+    // The kernel's log may be read, which is all that root keeps the right to, but neither emptied nor silenced.
+    let reading = [0, 1, 3, 10].map(|action| is(0, Ne, action));
+    rules.insert(libc::SYS_syslog, vec![SeccompRule::new(reading.into_iter().collect::<Result<_, _>>()?)?]);
+    if profile.network != Network::Full && !(backend == Backend::Landlock && profile.network == Network::None)
+    {
+        let kinds = [libc::AF_INET, libc::AF_INET6, libc::AF_UNIX].map(|family| is(0, Ne, family));
+        let other = SeccompRule::new(kinds.into_iter().collect::<Result<_, _>>()?)?;
+        rules.insert(libc::SYS_socket, vec![other]);
     }
     if backend == Backend::Landlock && keeps_metadata(profile) {
         rules.extend(METADATA.iter().chain(OLD_METADATA).map(|call| (*call, Vec::new())));
