@@ -87,7 +87,8 @@ impl Seen {
     fn told(&self) -> BTreeSet<Denial> {
         let mut found = self.found.lock().map(|found| found.clone()).unwrap_or_default();
         if self.serves.load(Ordering::Relaxed) {
-            found.retain(|denial| !matches!(denial, Denial::Address(address) if address.ip().is_loopback()));
+            let own = |address: &SocketAddr| address.ip().is_loopback() || address.ip().is_unspecified();
+            found.retain(|denial| !matches!(denial, Denial::Address(address) if own(address)));
         }
         found
     }
@@ -106,6 +107,10 @@ pub(super) fn denied(
     for line in stderr.lines() {
         if profile.network != Network::Full && !named && ALONE.iter().any(|words| line.contains(words)) {
             found.insert(Denial::Network);
+        }
+        // Who traces says so in the same words as who writes.
+        if found.contains(&Denial::Process) && line.to_ascii_lowercase().contains("ptrace") {
+            continue;
         }
         if let Some(at) = REFUSED.iter().find_map(|words| line.find(words)) {
             let locate = |path| real(&plain(&cwd.join(path)));

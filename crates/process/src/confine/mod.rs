@@ -146,16 +146,22 @@ pub struct Confined {
 impl fmt::Display for Denial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Read(path) => write!(f, "to read {}", path.display()),
-            Self::Write(path) => write!(f, "to write {}", path.display()),
+            Self::Read(path) => write!(f, "to read {}", shown(path)),
+            Self::Write(path) => write!(f, "to write {}", shown(path)),
             Self::Network => f.write_str("to use the network"),
             Self::Address(address) => write!(f, "to reach {address}"),
-            Self::Local(Some(path)) => write!(f, "to reach the local socket {}", path.display()),
+            Self::Local(Some(path)) => write!(f, "to reach the local socket {}", shown(path)),
             Self::Local(None) => f.write_str("to open a local socket"),
             Self::Process => f.write_str("to look into another process"),
             Self::Host(Refusal { host, port, reason }) => write!(f, "to reach {host}:{port}: {reason}"),
         }
     }
+}
+
+/// A path on one line, whatever its name.
+fn shown(path: &Path) -> String {
+    let plain = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    path.to_string_lossy().chars().map(plain).collect()
 }
 
 /// A profile made ready for one child.

@@ -24,6 +24,9 @@ pub struct Profile {
     pub network: Network,
     /// Whether it gets an empty temporary folder of its own, which `TMPDIR` names and which goes with it.
     pub private_tmp: bool,
+    /// Whether root keeps the right to read the kernel's log, as far as the back end can leave it. For programs
+    /// that are known: it shows where the kernel is in memory.
+    pub kernel_log: bool,
     /// Whether what this machine cannot enforce precisely is forbidden widely, or not started at all,
     /// instead of being let through and told in [`Confined::weaker`](super::Confined).
     pub strict: bool,

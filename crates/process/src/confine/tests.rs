@@ -122,7 +122,7 @@ impl Drop for World {
 }
 
 /// Every one of these works without a cage.
-const ESCAPES: [&str; 34] = [
+const ESCAPES: [&str; 35] = [
     "echo x > $OUT/new",
     "echo x >> $OUT/there",
     "rm $OUT/there",
@@ -159,6 +159,8 @@ u.connect((\"127.0.0.1\", int(os.environ[\"UDP\"]))); u.send(b\"?\"); u.recv(8)'
     "python3 -c 'import socket as s, os; s.socket(s.AF_UNIX).connect(os.environ[\"OUT\"] + \"/stream\")'",
     "python3 -c 'import socket as s, os
 s.socketpair(s.AF_UNIX, s.SOCK_DGRAM)[0].sendto(b\"x\", os.environ[\"OUT\"] + \"/datagrams\")'",
+    "python3 -c 'import socket as s, os
+s.socketpair(s.AF_UNIX, s.SOCK_RAW)[0].sendmsg([b\"x\"], [], 0, os.environ[\"OUT\"] + \"/datagrams\")'",
 ];
 
 /// No word of these says what was refused.
@@ -252,12 +254,18 @@ def silently(what):
         let world = World::new();
         let (tcp, udp) = (world.tcp.local_addr().unwrap(), world.udp.local_addr().unwrap());
         let stream = world.path("out/stream");
+        // Where there is a network to talk into, messages are not looked at.
+        let messages = |to: std::net::SocketAddr| match backend {
+            Backend::Landlock => vec![own(to.to_string())],
+            _ => Vec::new(),
+        };
         let tries = [
             ("s.create_connection(tcp, 5)", vec![own(tcp.to_string())]),
             ("s.socket(type=s.SOCK_DGRAM).sendto(b\"x\", udp)", vec![own(udp.to_string())]),
             ("s.socket().sendto(b\"x\", 0x20000000, tcp)", vec![own(tcp.to_string())]),
-            ("s.socket().sendmsg([b\"x\"], [], 0x20000000, tcp)", Vec::new()),
-            ("s.socket(type=s.SOCK_DGRAM).sendmsg([b\"x\"], [], 0, udp)", Vec::new()),
+            ("s.socket().sendmsg([b\"x\"], [], 0x20000000, tcp)", messages(tcp)),
+            ("[s.socket(type=s.SOCK_DGRAM).sendmsg([b\"x\"], [], 0, udp) for _ in range(3)]", messages(udp)),
+            ("s.socket(type=s.SOCK_DGRAM).connect((\"127.0.0.1\", 0))", Vec::new()),
             ("s.create_connection((\"192.0.2.1\", 80), 5)", vec![own("192.0.2.1:80".to_owned())]),
             (
                 "s.socket(s.AF_UNIX).connect(os.environ[\"OUT\"] + \"/stream\")",
@@ -285,7 +293,8 @@ def silently(what):
 #[tokio::test]
 async fn a_command_may_talk_to_itself_in_a_network_of_its_own() {
     const LINE: &str = "python3 -c 'import socket as s
-one = s.create_server((\"127.0.0.1\", 0)); s.create_connection(one.getsockname())'";
+one = s.create_server((\"0.0.0.0\", 0)); s.create_connection(one.getsockname())
+two = s.socket(type=s.SOCK_DGRAM); two.bind((\"127.0.0.1\", 0)); two.sendto(b\"x\", two.getsockname()); two.recv(8)'";
     if backends().contains(&Backend::Bubblewrap) {
         let world = World::new();
         let (done, confined) = world.run(LINE, world.profile(Backend::Bubblewrap)).await;

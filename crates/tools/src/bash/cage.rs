@@ -83,9 +83,11 @@ impl Cage {
         let (hidden, nested) = Search::of(call, !reads).found().await?;
         let (profile, allowed) = if reads {
             // Where all that is read is known and was judged, the quicker wall is enough.
-            let quick = is_known(call) && confine::probe().works(Backend::Landlock).is_ok();
+            let known = is_known(call);
+            let quick = known && confine::probe().works(Backend::Landlock).is_ok();
             let backend = quick.then_some(Backend::Landlock);
-            (Profile { backend, ..Profile::read_only(hidden) }, "writes nothing, no network".to_owned())
+            let profile = Profile { backend, kernel_log: known, ..Profile::read_only(hidden) };
+            (profile, "writes nothing, no network".to_owned())
         } else {
             let roots: Vec<PathBuf> = call.policy.directories.iter().map(|root| real(root)).collect();
             let shown: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();

@@ -36,6 +36,7 @@ pub(super) struct Entry {
     /// Open for the program that is run, and closed in every other.
     inherited: Vec<OwnedFd>,
     landlock: Option<OwnedFd>,
+    kernel_log: bool,
     filters: Vec<BpfProgram>,
 }
 
@@ -65,7 +66,7 @@ impl Entry {
         }
         if let Some(rules) = &self.landlock {
             rustix::thread::set_no_new_privs(true)?;
-            drop_capabilities();
+            drop_capabilities(self.kernel_log);
             landlock::restrict(rules)?;
         }
         if let Some(watch) = &self.watch {
@@ -78,13 +79,14 @@ impl Entry {
     }
 }
 
-/// To read the kernel's log; a filter keeps what else it is good for.
+/// To read the kernel's log, and addresses in it and in `/proc`.
 const CAP_SYSLOG: libc::c_ulong = 34;
 
 /// Takes from root what makes it more than a user, for this process and what it runs: some of it, such
 /// as looking into other processes, is not Landlock's to refuse. From others there is nothing to take.
-fn drop_capabilities() {
-    for capability in (0..libc::c_ulong::from(u64::BITS)).filter(|capability| *capability != CAP_SYSLOG) {
+fn drop_capabilities(kernel_log: bool) {
+    let dropped = |capability: &libc::c_ulong| !(kernel_log && *capability == CAP_SYSLOG);
+    for capability in (0..libc::c_ulong::from(u64::BITS)).filter(dropped) {
         // SAFETY: the call takes numbers; one that means nothing is refused.
         unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
     }
@@ -112,8 +114,7 @@ pub(super) fn prepare(
     seen: &Arc<Seen>,
 ) -> Result<(Vec<OsString>, Entry, Held), String> {
     let (mut entry, mut held) = (Entry::default(), Held::default());
-    let (inside, outside) =
-        watch::pair(seccomp::watched(backend, profile)?, seen).map_err(|why| why.to_string())?;
+    let (inside, outside) = watch::pair(backend, profile, seen)?;
     (entry.watch, held.asked) = (Some(inside), Some(outside));
     if matches!(profile.network, Network::Proxy(_)) {
         super::probe().state("user namespaces").map_err(|why| format!("no network of its own: {why}"))?;
@@ -123,6 +124,7 @@ pub(super) fn prepare(
     let filters = seccomp::filters(backend, profile)?;
     if backend == Backend::Landlock {
         entry.landlock = Some(landlock::rules(profile, weaker)?);
+        entry.kernel_log = profile.kernel_log;
         entry.filters = filters;
         return Ok((Vec::new(), entry, held));
     }

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     io::{self, Seek, Write},
-    os::fd::OwnedFd,
+    os::fd::{AsRawFd, BorrowedFd, OwnedFd},
 };
 
 use libc::c_long;
@@ -79,16 +79,15 @@ pub(super) struct Watched {
     pub(super) own: bool,
 }
 
-/// These too have to let through what `bwrap` does before it runs the command.
-pub(super) fn watched(backend: Backend, profile: &Profile) -> Result<Watched, String> {
+/// These too have to let through what `bwrap` does before it runs the command, and one message on `line`, which tells
+/// us where to listen.
+pub(super) fn watched(backend: Backend, profile: &Profile, line: BorrowedFd<'_>) -> Result<Watched, String> {
     let own = backend != Backend::Landlock || profile.network != Network::None;
     let harmful = |rules: &mut Rules| {
         rules.extend(LOOKING.iter().map(|call| (*call, Vec::new())));
         if profile.network != Network::Full {
             rules.insert(libc::SYS_socket, sockets(own)?);
-            // One of a pair of these can be turned to another address; one of the other kinds cannot.
-            let datagrams = is(1, MaskedEq(0xf), libc::SOCK_DGRAM)?;
-            rules.insert(libc::SYS_socketpair, vec![SeccompRule::new(vec![datagrams])?]);
+            rules.insert(libc::SYS_socketpair, pairs()?);
         }
         Ok(())
     };
@@ -96,8 +95,12 @@ pub(super) fn watched(backend: Backend, profile: &Profile) -> Result<Watched, St
         if profile.network != Network::Full {
             let named = SeccompCondition::new(4, SeccompCmpArgLen::Qword, Ne, 0)?;
             rules.insert(libc::SYS_sendto, vec![SeccompRule::new(vec![named])?]);
-            rules.insert(libc::SYS_connect, Vec::new());
-            rules.insert(libc::SYS_listen, Vec::new());
+            rules.extend([libc::SYS_connect, libc::SYS_bind].map(|call| (call, Vec::new())));
+            if !own {
+                let other = SeccompRule::new(vec![is(0, Ne, line.as_raw_fd())?])?;
+                rules.insert(libc::SYS_sendmsg, vec![other]);
+                rules.insert(libc::SYS_sendmmsg, Vec::new());
+            }
         }
         Ok(())
     };
@@ -115,17 +118,32 @@ pub(super) fn watched(backend: Backend, profile: &Profile) -> Result<Watched, St
 }
 
 /// The sockets that are not simply made. In a network of its own a command may talk to itself; local sockets belong
-/// to no network and lead to daemons that are not confined. Without one, what is left is to ask the kernel about the
-/// machine's interfaces and connections.
+/// to no network and lead to daemons that are not confined. Without one, what is left is to ask the kernel.
 fn sockets(own: bool) -> Result<Vec<SeccompRule>, BackendError> {
     if own {
         return Ok(vec![SeccompRule::new(vec![is(0, Eq, libc::AF_UNIX)?])?]);
     }
-    let (routes, connections) = (libc::NETLINK_ROUTE, libc::NETLINK_SOCK_DIAG);
-    Ok(vec![
-        SeccompRule::new(vec![is(0, Ne, libc::AF_NETLINK)?])?,
-        SeccompRule::new(vec![is(2, Ne, routes)?, is(2, Ne, connections)?])?,
-    ])
+    others(&[libc::AF_NETLINK])
+}
+
+/// All families but these; of what can be asked of the kernel, all but interfaces and connections.
+fn others(families: &[libc::c_int]) -> Result<Vec<SeccompRule>, BackendError> {
+    let family = families.iter().map(|family| is(0, Ne, *family)).collect::<Result<_, _>>()?;
+    let kernel = vec![
+        is(0, Eq, libc::AF_NETLINK)?,
+        is(2, Ne, libc::NETLINK_ROUTE)?,
+        is(2, Ne, libc::NETLINK_SOCK_DIAG)?,
+    ];
+    Ok(vec![SeccompRule::new(family)?, SeccompRule::new(kernel)?])
+}
+
+/// The pairs of sockets that are not made. One that stays with its other end leads nowhere else; one of datagrams, or
+/// of what counts as such, can be turned to another address.
+fn pairs() -> Result<Vec<SeccompRule>, BackendError> {
+    let stays = |kind: &libc::c_int| matches!(*kind, libc::SOCK_STREAM | libc::SOCK_SEQPACKET);
+    let kinds = (0..=0xf).filter(|kind| !stays(kind)).map(|kind| is(1, MaskedEq(0xf), kind));
+    let foreign = is(0, Ne, libc::AF_UNIX);
+    kinds.chain([foreign]).map(|condition| SeccompRule::new(vec![condition?])).collect()
 }
 
 /// Puts the calling process under a filter. For the moment between fork and exec.
@@ -170,14 +188,13 @@ fn rules(backend: Backend, profile: &Profile) -> Result<Rules, BackendError> {
         libc::SYS_ioctl,
         [libc::TIOCSTI, libc::TIOCLINUX].iter().map(typing).collect::<Result<_, _>>()?,
     );
-    // The kernel's log may be read, which is all that root keeps the right to, but neither emptied nor silenced.
+    // The kernel's log may be read by whom the system lets, but neither emptied nor silenced.
     let reading = [0, 1, 3, 10].map(|action| is(0, Ne, action));
     rules.insert(libc::SYS_syslog, vec![SeccompRule::new(reading.into_iter().collect::<Result<_, _>>()?)?]);
     if profile.network != Network::Full && !(backend == Backend::Landlock && profile.network == Network::None)
     {
-        let kinds = [libc::AF_INET, libc::AF_INET6, libc::AF_UNIX].map(|family| is(0, Ne, family));
-        let other = SeccompRule::new(kinds.into_iter().collect::<Result<_, _>>()?)?;
-        rules.insert(libc::SYS_socket, vec![other]);
+        let families = [libc::AF_INET, libc::AF_INET6, libc::AF_UNIX, libc::AF_NETLINK];
+        rules.insert(libc::SYS_socket, others(&families)?);
     }
     if backend == Backend::Landlock && keeps_metadata(profile) {
         rules.extend(METADATA.iter().chain(OLD_METADATA).map(|call| (*call, Vec::new())));

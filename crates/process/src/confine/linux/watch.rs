@@ -12,35 +12,49 @@ use std::{
     mem::zeroed,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream},
     os::{
-        fd::{AsRawFd, FromRawFd, OwnedFd},
+        fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
         unix::{ffi::OsStrExt, fs::FileExt},
     },
     path::{Path, PathBuf},
     sync::Arc,
     thread,
+    time::Duration,
 };
 
 use libc::{c_int, c_long};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    net::{AddressFamily, SocketFlags, SocketType, socketpair},
+};
 use seccompiler::BpfProgram;
 use tokio::io::{Interest, unix::AsyncFd};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     super::denied::{Denial, Seen},
-    bridge, line, seccomp,
+    Backend, Profile, bridge, line, seccomp,
 };
 
 /// The longest address of a socket.
 const ADDRESS: usize = size_of::<libc::sockaddr_un>();
 /// Local sockets of services that look up the names of users, which any program asks and does without.
-const LOOKUPS: [&str; 3] = ["/run/nscd/", "/var/run/nscd/", "/run/systemd/userdb/"];
+const LOOKUPS: [&str; 7] = [
+    "/run/nscd",
+    "/var/run/nscd",
+    "/run/nslcd",
+    "/var/run/nslcd",
+    "/run/systemd/userdb",
+    "/run/samba/winbindd",
+    "/var/lib/sss/pipes",
+];
+/// Where what is dead takes longer to make, nothing is given.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The child's side.
 pub(super) struct Inside {
-    pub(super) watched: BpfProgram,
+    watched: BpfProgram,
     /// The same refused without a question, where nobody can be asked.
-    pub(super) refused: BpfProgram,
+    refused: BpfProgram,
     out: OwnedFd,
 }
 
@@ -58,9 +72,14 @@ struct Watcher {
     seen: Arc<Seen>,
 }
 
-pub(super) fn pair(filters: seccomp::Watched, seen: &Arc<Seen>) -> io::Result<(Inside, Outside)> {
-    let (out, line) = line::pair()?;
-    let seccomp::Watched { watched, refused, own } = filters;
+/// Both sides, for a profile in this back end.
+pub(super) fn pair(
+    backend: Backend,
+    profile: &Profile,
+    seen: &Arc<Seen>,
+) -> Result<(Inside, Outside), String> {
+    let (out, line) = line::pair().map_err(|why| why.to_string())?;
+    let seccomp::Watched { watched, refused, own } = seccomp::watched(backend, profile, out.as_fd())?;
     Ok((Inside { watched, refused, out }, Outside { line, watcher: Watcher { own, seen: seen.clone() } }))
 }
 
@@ -72,20 +91,25 @@ impl Inside {
             len: self.watched.len() as libc::c_ushort,
             filter: self.watched.as_ptr().cast_mut().cast(),
         };
-        let (set, flags) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER);
-        // SAFETY: the program outlives the call, which copies it, and its steps have the kernel's layout.
-        let listener = unsafe { libc::syscall(libc::SYS_seccomp, set, flags, &raw const program) };
-        match c_int::try_from(listener) {
-            // SAFETY: the kernel has just made this descriptor for us.
-            Ok(number @ 0..) => line::hand_out(&self.out, &unsafe { OwnedFd::from_raw_fd(number) }),
-            // The kernel is too old, or somebody who confines us listens already.
-            _ => seccomp::apply(&self.refused),
+        let listens = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+        // Signals wait while we answer; older kernels do without.
+        for flags in [listens | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, listens] {
+            let set = libc::SECCOMP_SET_MODE_FILTER;
+            // SAFETY: the program outlives the call, which copies it, and its steps have the kernel's layout.
+            let listener = unsafe { libc::syscall(libc::SYS_seccomp, set, flags, &raw const program) };
+            if let Ok(number @ 0..) = c_int::try_from(listener) {
+                // SAFETY: the kernel has just made this descriptor for us.
+                return line::hand_out(&self.out, &unsafe { OwnedFd::from_raw_fd(number) });
+            }
         }
+        // The kernel is too old, or somebody who confines us listens already.
+        seccomp::apply(&self.refused)
     }
 }
 
 impl Outside {
-    /// Begins to answer, until dropped or until all that was started has ended. Where nobody asks, nobody answers.
+    /// Begins to answer, until all that was started has ended. Who drops it before the first question leaves those
+    /// that come without an answer, which is an error.
     pub(super) fn listen(self) -> io::Result<Option<AbortOnDropHandle<()>>> {
         let Ok(listener) = line::take(&self.line) else { return Ok(None) };
         // SAFETY: an owned descriptor stays open and the same until it is dropped.
@@ -95,7 +119,8 @@ impl Outside {
             // Most commands never ask. To take a question may block, so a thread does it for those that do.
             if listener.readable().await.is_ok() {
                 let listener = listener.into_inner();
-                thread::spawn(move || watcher.answer_all(&listener));
+                // Without a thread the line is closed, and every question is an error.
+                thread::Builder::new().spawn(move || watcher.answer_all(&listener)).ok();
             }
         }))))
     }
@@ -107,6 +132,8 @@ enum Answer {
     Refuse(c_int),
     /// The kernel's own.
     Pass,
+    /// That it was done, though it was not.
+    Done,
     /// This socket; the flags say whether it is closed when another program is run.
     Give(OwnedFd, u32),
 }
@@ -135,13 +162,22 @@ impl Watcher {
         let [first, second, third, _, fifth, sixth] = call.data.args;
         match c_long::from(call.data.nr) {
             libc::SYS_socket => self.socket(first as c_int, second as c_int, third as c_int),
-            libc::SYS_connect => self.address(listener, call, second, third),
-            libc::SYS_sendto => self.address(listener, call, fifth, sixth),
-            libc::SYS_listen => {
-                self.seen.serves();
-                Answer::Pass
-            }
             libc::SYS_socketpair => self.refuse(Denial::Local(None)),
+            libc::SYS_connect => self.address(&Asked { listener, call }, Way::Connect, second, third),
+            libc::SYS_bind => self.address(&Asked { listener, call }, Way::Bind, second, third),
+            libc::SYS_sendto => self.address(&Asked { listener, call }, Way::Send, fifth, sixth),
+            libc::SYS_sendmsg | libc::SYS_sendmmsg => {
+                let asked = Asked { listener, call };
+                // A message begins with its address and the length of that.
+                let Ok(head) = asked.memory::<12>(second) else { return Answer::Pass };
+                let (at, length) = head.split_at(8);
+                let number =
+                    |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+                match number(at) {
+                    0 => Answer::Pass,
+                    at => self.address(&asked, Way::Send, at, number(length)),
+                }
+            }
             _ => self.refuse(Denial::Process),
         }
     }
@@ -154,8 +190,10 @@ impl Watcher {
     /// A dead socket, if there is one of its kind.
     fn socket(&self, family: c_int, kind: c_int, protocol: c_int) -> Answer {
         let made = match (family, kind & 0xf, protocol) {
-            // Connected, also where datagrams are wanted: those could be turned to another address.
-            (libc::AF_UNIX, ..) => line::pair().map(|(one, _)| one),
+            // Connected in every case: what is not can be turned to another address. Of the two kinds that are, the
+            // one for datagrams kills nobody who writes to it.
+            (libc::AF_UNIX, libc::SOCK_STREAM, _) => gone(SocketType::STREAM),
+            (libc::AF_UNIX, ..) => gone(SocketType::SEQPACKET),
             (
                 libc::AF_INET,
                 libc::SOCK_STREAM | libc::SOCK_DGRAM,
@@ -180,47 +218,107 @@ impl Watcher {
         }
     }
 
-    /// Notes whom it wants to reach. Nothing but an empty network is behind a call that passes.
-    fn address(&self, listener: &OwnedFd, call: &libc::seccomp_notif, at: u64, length: u64) -> Answer {
-        match Address::read(listener, call, at, length) {
-            // The way to the proxy.
-            Some(Address::Socket(to)) if self.own && to.ip().is_loopback() && to.port() == bridge::PORT => {
+    /// Notes whom it wants to reach. Nothing but an empty network, the kernel or a dead socket is behind a call that
+    /// passes; on a dead one nothing is connected, because that could undo the connection it counts as having.
+    fn address(&self, asked: &Asked<'_>, way: Way, at: u64, length: u64) -> Answer {
+        let address = match asked.address(at, length) {
+            Ok(address) => address,
+            Err(_) if self.own || way != Way::Connect => return Answer::Pass,
+            Err(error) => return Answer::Refuse(error),
+        };
+        match (address, way) {
+            (Address::Socket(_), Way::Bind) if self.own => {
+                self.seen.serves();
                 Answer::Pass
             }
-            Some(Address::Socket(address)) => {
-                self.seen.add(Denial::Address(address));
-                match address.ip().is_loopback() {
-                    _ if self.own => Answer::Pass,
-                    true => Answer::Refuse(libc::ECONNREFUSED),
-                    false => Answer::Refuse(libc::ENETUNREACH),
-                }
-            }
-            Some(Address::Local(path)) => {
-                let outside = Path::new("/proc").join(call.pid.to_string());
-                // As the command sees it, from its folder or its root.
-                let there = match path.strip_prefix("/") {
-                    Ok(rest) => outside.join("root").join(rest),
-                    Err(_) => outside.join("cwd").join(&path),
-                };
-                if there.metadata().is_err_and(|why| why.kind() == io::ErrorKind::NotFound) {
-                    return Answer::Refuse(libc::ENOENT);
-                }
-                if LOOKUPS.iter().any(|service| path.starts_with(service)) {
-                    return Answer::Refuse(libc::EPERM);
-                }
-                self.refuse(Denial::Local(Some(path)))
-            }
-            Some(Address::Nameless) => self.refuse(Denial::Local(None)),
-            None if self.own || c_long::from(call.data.nr) == libc::SYS_sendto => Answer::Pass,
-            None => self.refuse(Denial::Network),
+            (Address::Socket(_), Way::Bind) => self.refuse(Denial::Network),
+            (Address::Socket(address), _) => self.reach(address),
+            (Address::Local(path), Way::Bind) => self.refuse(Denial::Local(Some(path))),
+            (Address::Local(path), _) => self.local(asked, path),
+            (Address::Nameless, _) => self.refuse(Denial::Local(None)),
+            (Address::Other, Way::Connect) if !self.own => Answer::Done,
+            (Address::Other, _) => Answer::Pass,
         }
     }
+
+    fn reach(&self, address: SocketAddr) -> Answer {
+        let (host, port) = (address.ip(), address.port());
+        let home = host.is_loopback() || host.is_unspecified();
+        // Nobody is reached on no port: so the resolver sorts its finds. The other is the way to the proxy.
+        if port != 0 && !(self.own && home && port == bridge::PORT) {
+            self.seen.add(Denial::Address(address));
+        }
+        match home {
+            _ if self.own => Answer::Pass,
+            true => Answer::Refuse(libc::ECONNREFUSED),
+            false => Answer::Refuse(libc::ENETUNREACH),
+        }
+    }
+
+    fn local(&self, asked: &Asked<'_>, path: PathBuf) -> Answer {
+        let outside = Path::new("/proc").join(asked.call.pid.to_string());
+        // As the command sees it, from its folder or its root.
+        let there = match path.strip_prefix("/") {
+            Ok(rest) => outside.join("root").join(rest),
+            Err(_) => outside.join("cwd").join(&path),
+        };
+        match there.metadata().map_err(|why| why.raw_os_error()) {
+            Err(Some(error @ (libc::ENOENT | libc::ENOTDIR))) => Answer::Refuse(error),
+            _ if LOOKUPS.iter().any(|service| path.starts_with(service)) => Answer::Refuse(libc::EPERM),
+            _ => self.refuse(Denial::Local(Some(path))),
+        }
+    }
+}
+
+/// What a call does with an address.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Connect,
+    Bind,
+    Send,
 }
 
 /// An internet socket whose connection was reset.
 fn dead(host: IpAddr) -> io::Result<OwnedFd> {
     let listener = TcpListener::bind((host, 0))?;
-    Ok(TcpStream::connect(listener.local_addr()?)?.into())
+    Ok(TcpStream::connect_timeout(&listener.local_addr()?, PATIENCE)?.into())
+}
+
+/// A local socket whose other end is closed.
+fn gone(kind: SocketType) -> io::Result<OwnedFd> {
+    let (one, _) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?;
+    Ok(one)
+}
+
+/// A call that waits.
+struct Asked<'a> {
+    listener: &'a OwnedFd,
+    call: &'a libc::seccomp_notif,
+}
+
+impl Asked<'_> {
+    /// The address that it names, or the error for a call without one.
+    fn address(&self, at: u64, length: u64) -> Result<Address, c_int> {
+        let mut bytes = [0; ADDRESS];
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        let bytes = bytes.get_mut(..length.min(ADDRESS)).unwrap_or_default();
+        self.read(bytes, at)?;
+        Address::parse(bytes).ok_or(libc::EINVAL)
+    }
+
+    fn memory<const SIZE: usize>(&self, at: u64) -> Result<[u8; SIZE], c_int> {
+        let mut bytes = [0; SIZE];
+        self.read(&mut bytes, at)?;
+        Ok(bytes)
+    }
+
+    /// Reads the memory of the caller, if that still waits.
+    fn read(&self, bytes: &mut [u8], at: u64) -> Result<(), c_int> {
+        let memory = File::open(format!("/proc/{}/mem", self.call.pid)).map_err(|_| libc::EPERM)?;
+        memory.read_exact_at(bytes, at).map_err(|_| libc::EFAULT)?;
+        let mut id = self.call.id;
+        ioctl(self.listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &mut id).map_err(|_| libc::EINTR)
+    }
 }
 
 /// Whom a call names.
@@ -229,20 +327,11 @@ enum Address {
     Local(PathBuf),
     /// A local socket without a file.
     Nameless,
+    /// The kernel, or nobody.
+    Other,
 }
 
 impl Address {
-    /// Reads it from the memory of the caller, if that still waits.
-    fn read(listener: &OwnedFd, call: &libc::seccomp_notif, at: u64, length: u64) -> Option<Self> {
-        let memory = File::open(format!("/proc/{}/mem", call.pid)).ok()?;
-        let mut bytes = [0; ADDRESS];
-        let bytes = bytes.get_mut(..ADDRESS.min(usize::try_from(length).ok()?))?;
-        memory.read_exact_at(bytes, at).ok()?;
-        let mut id = call.id;
-        ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &mut id).ok()?;
-        Self::parse(bytes)
-    }
-
     fn parse(bytes: &[u8]) -> Option<Self> {
         let (family, rest) = bytes.split_first_chunk::<2>()?;
         let port = || Some(u16::from_be_bytes(*rest.first_chunk()?));
@@ -259,7 +348,7 @@ impl Address {
                 [] => Some(Self::Nameless),
                 path => Some(Self::Local(std::ffi::OsStr::from_bytes(path).into())),
             },
-            _ => None,
+            _ => Some(Self::Other),
         }
     }
 }
@@ -271,17 +360,17 @@ fn send(listener: &OwnedFd, id: u64, answer: &Answer) {
     plain.id = id;
     match answer {
         Answer::Refuse(error) => plain.error = -error,
+        Answer::Done => {}
         Answer::Pass => plain.flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
         Answer::Give(socket, flags) => {
             given.id = id;
             given.flags = libc::SECCOMP_ADDFD_FLAG_SEND as u32;
             given.srcfd = socket.as_raw_fd().cast_unsigned();
             given.newfd_flags = *flags;
-            if ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_ADDFD, &mut given).is_ok() {
-                return;
-            }
-            // A kernel that cannot give.
-            plain.error = -libc::EPERM;
+            let Err(why) = ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_ADDFD, &mut given) else { return };
+            // A kernel that cannot give does not know the request; else the command has too many already.
+            let known = why.raw_os_error().filter(|error| *error != libc::EINVAL);
+            plain.error = -known.unwrap_or(libc::EPERM);
         }
     }
     ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND, &mut plain).ok();
