@@ -264,6 +264,8 @@ impl Watcher {
         };
         match there.metadata().map_err(|why| why.raw_os_error()) {
             Err(Some(error @ (libc::ENOENT | libc::ENOTDIR))) => Answer::Refuse(error),
+            // Of who has gone meanwhile nothing can be seen.
+            Err(_) if asked.waits().is_err() => Answer::Refuse(libc::EINTR),
             _ if LOOKUPS.iter().any(|service| path.starts_with(service)) => Answer::Refuse(libc::EPERM),
             _ => self.refuse(Denial::Local(Some(path))),
         }
@@ -316,8 +318,13 @@ impl Asked<'_> {
     fn read(&self, bytes: &mut [u8], at: u64) -> Result<(), c_int> {
         let memory = File::open(format!("/proc/{}/mem", self.call.pid)).map_err(|_| libc::EPERM)?;
         memory.read_exact_at(bytes, at).map_err(|_| libc::EFAULT)?;
+        self.waits().map_err(|_| libc::EINTR)
+    }
+
+    /// Whether it waits still; else its number may mean another process by now.
+    fn waits(&self) -> io::Result<()> {
         let mut id = self.call.id;
-        ioctl(self.listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &mut id).map_err(|_| libc::EINTR)
+        ioctl(self.listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &mut id)
     }
 }
 
