@@ -165,6 +165,19 @@ impl Text {
         }
     }
 
+    /// Whether it could turn out to be this text.
+    pub(crate) fn may_be(&self, text: &str) -> bool {
+        let ends = match self.stretches.last() {
+            Some(Stretch::Known(end)) if self.stretches.len() > 1 => text.ends_with(end.as_str()),
+            _ => true,
+        };
+        let plain = |stretch: &Stretch| matches!(stretch, Stretch::Plain | Stretch::Number);
+        match self.literal() {
+            Some(literal) => literal == text,
+            None => text.starts_with(self.prefix()) && ends && !self.stretches.iter().all(plain),
+        }
+    }
+
     /// The first origin of something unknown in it, patterns and numbers not counted.
     pub fn origin(&self) -> Option<Origin> {
         self.stretches.iter().find_map(|stretch| match stretch {
@@ -224,6 +237,11 @@ impl Argument {
     /// Whether it is exactly one argument: a pattern may match several files.
     pub(crate) fn is_one(&self) -> bool {
         !self.many && !self.text.has_glob()
+    }
+
+    /// Whether it is a word that ends like the name of a file, as no option or operator does.
+    pub(crate) fn has_file_end(&self) -> bool {
+        !self.many && matches!(self.text.stretches().last(), Some(Stretch::Known(text)) if text.contains('.'))
     }
 
     /// As shown to people.

@@ -204,8 +204,7 @@ impl<'m> Level<'_, 'm, '_> {
             }
             if !ended && (argument.many || argument.text.may_be_option()) {
                 let why = format!("`{}` could turn out to be an option", argument.shown());
-                let end = argument.text.stretches().last();
-                let tail = !argument.many && matches!(end, Some(Stretch::Known(text)) if text.contains('.'));
+                let tail = argument.has_file_end();
                 self.reading.doubts.push(Doubt { why, span: argument.span, data: true, tail });
             }
             if self.model.has_subs() && !self.flat {
@@ -373,11 +372,26 @@ impl<'m> Level<'_, 'm, '_> {
                 && !text[1..].starts_with(|next: char| next.is_ascii_digit())
         });
         let syntax = &self.model.entry.syntax;
-        if value.many || (dashed && !syntax.greedy) {
-            let why = format!("`{}` may not be the value of `{}`", value.shown(), argument.shown());
-            self.reading.doubt(why, value.span, value.many);
+        let why = || format!("`{}` may not be the value of `{}`", value.shown(), argument.shown());
+        if dashed && !syntax.greedy {
+            self.reading.doubt(why(), value.span, false);
+        }
+        if !value.is_one() {
+            self.several(&value, why());
         }
         Some(value)
+    }
+
+    /// A value that may be several words: the first is the value, and the others are what stands there.
+    fn several(&mut self, value: &Argument, why: String) {
+        if self.model.has_subs() && !self.flat {
+            return self.reading.doubt(why, value.span, false);
+        }
+        if value.many || value.text.may_be_option() {
+            let tail = value.has_file_end();
+            self.reading.doubts.push(Doubt { why, span: value.span, data: true, tail });
+        }
+        self.reading.operands.push(Argument { many: true, ..value.clone() });
     }
 
     /// A nested command up to `;`, or to `{} +` where options are whole words, as find has it.
@@ -393,7 +407,25 @@ impl<'m> Level<'_, 'm, '_> {
             }
             command.push(argument.clone());
         }
+        self.check_end(&command);
         command
+    }
+
+    /// What is not known may be the end of the command, and then the words behind it are the program's own.
+    fn check_end(&mut self, command: &[Argument]) {
+        let mut open = false;
+        for argument in command {
+            let text = argument.literal();
+            let owns =
+                |text: &str| self.model.long_option(text).is_some() || self.model.option(text).is_some();
+            let follows = open && text.is_none_or(|text| text.starts_with('-') && owns(text));
+            let ends = text.is_none() && argument.text.may_be(";");
+            if follows || ends && !argument.is_one() {
+                let why = format!("`{}` may stand behind the end of the command", argument.shown());
+                self.reading.doubt(why, argument.span, false);
+            }
+            open |= ends;
+        }
     }
 
     fn unknown(&mut self, argument: &Argument) {

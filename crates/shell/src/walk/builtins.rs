@@ -54,7 +54,10 @@ impl Walker<'_> {
                     self.unresolved("printf without a format assigns nothing", span);
                 }
                 self.read_names(&mut state, name, rest.get(..2).unwrap_or(rest));
+                let named = if rest.first().and_then(Argument::literal) == Some("-v") { 2 } else { 1 };
+                self.counts(&mut state, rest.get(named..).unwrap_or_default());
             }
+            "printf" => self.counts(&mut state, rest),
             "let" => {
                 for argument in rest {
                     self.compute(&mut state, argument);
@@ -137,9 +140,20 @@ impl Walker<'_> {
         for (at, argument) in arguments.iter().enumerate() {
             let known = argument.literal().is_some() || is_number(&argument.text);
             let placed = arguments.len() == 1 || operator(at.checked_sub(1)) || operator(Some(at + 1));
-            if argument.many || (!known && !placed) {
+            let several = !argument.is_one() && argument.text.may_be_option() && !argument.has_file_end();
+            if argument.many || several || (!known && !placed) {
                 self.unresolved("a test whose operators are not known can run code", argument.span);
             }
+        }
+    }
+
+    /// `%n` in the format of `printf` sets a variable. What is not known of a format may hold one.
+    fn counts(&mut self, state: &mut State, arguments: &[Argument]) {
+        let ended = arguments.first().and_then(Argument::literal) == Some("--");
+        let arguments = arguments.get(usize::from(ended)..).unwrap_or_default();
+        let Some((format, operands)) = arguments.split_first() else { return };
+        if format.literal().is_none_or(counts) && !is_number(&format.text) {
+            self.read_names(state, "printf", operands);
         }
     }
 
@@ -357,4 +371,12 @@ fn shown(place: &str) -> Target {
 
 fn starts_with_number(text: &Text) -> bool {
     matches!(text.stretches().first(), Some(Stretch::Number))
+}
+
+/// Whether a format of `printf` asks for the number of characters so far.
+fn counts(format: &str) -> bool {
+    let plain = format.replace("%%", "");
+    let mut directives = plain.split('%').skip(1);
+    let modifiers = |c: char| c.is_ascii_digit() || "#-+ '.*hlLjzt$".contains(c);
+    directives.any(|directive| directive.trim_start_matches(modifiers).starts_with('n'))
 }

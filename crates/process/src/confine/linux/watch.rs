@@ -169,13 +169,11 @@ impl Watcher {
             libc::SYS_sendmsg | libc::SYS_sendmmsg => {
                 let asked = Asked { listener, call };
                 // A message begins with its address and the length of that.
-                let Ok(head) = asked.memory::<12>(second) else { return Answer::Pass };
-                let (at, length) = head.split_at(8);
-                let number =
-                    |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
-                match number(at) {
+                let address = asked.memory(second).map_or(0, u64::from_ne_bytes);
+                let length = asked.memory(second.wrapping_add(8)).map_or(0, u32::from_ne_bytes);
+                match address {
                     0 => Answer::Pass,
-                    at => self.address(&asked, Way::Send, at, number(length)),
+                    at => self.address(&asked, Way::Send, at, length.into()),
                 }
             }
             _ => self.refuse(Denial::Process),
@@ -195,15 +193,14 @@ impl Watcher {
             (libc::AF_UNIX, libc::SOCK_STREAM, _) => gone(SocketType::STREAM),
             (libc::AF_UNIX, ..) => gone(SocketType::SEQPACKET),
             (
-                libc::AF_INET,
+                libc::AF_INET | libc::AF_INET6,
                 libc::SOCK_STREAM | libc::SOCK_DGRAM,
                 0 | libc::IPPROTO_TCP | libc::IPPROTO_UDP,
-            ) => dead(Ipv4Addr::LOCALHOST.into()),
-            (
-                libc::AF_INET6,
-                libc::SOCK_STREAM | libc::SOCK_DGRAM,
-                0 | libc::IPPROTO_TCP | libc::IPPROTO_UDP,
-            ) => dead(Ipv6Addr::LOCALHOST.into()),
+            ) => dead(if family == libc::AF_INET {
+                Ipv4Addr::LOCALHOST.into()
+            } else {
+                Ipv6Addr::LOCALHOST.into()
+            }),
             _ => return self.refuse(Denial::Network),
         };
         let made = made.and_then(|socket| {
