@@ -212,6 +212,8 @@ pub struct Argument {
     pub text: Text,
     /// Stands for any number of arguments, none included.
     pub many: bool,
+    /// Stands for the names that a pattern matches, not for one of them: the pattern was not quoted.
+    pub pattern: bool,
     /// Its spelling hides what it says: split quotes, needless escapes, an expansion.
     pub disguised: bool,
     /// Where it was written.
@@ -221,12 +223,12 @@ pub struct Argument {
 impl Argument {
     /// Exactly `text`.
     pub fn known(text: &str, span: Span) -> Self {
-        Self { text: Text::known(text), many: false, disguised: false, span }
+        Self { text: Text::known(text), many: false, pattern: false, disguised: false, span }
     }
 
     /// Any number of unknown arguments.
     pub fn any(origin: Origin, span: Span) -> Self {
-        Self { text: Text::unknown(origin), many: true, disguised: false, span }
+        Self { text: Text::unknown(origin), many: true, pattern: false, disguised: false, span }
     }
 
     /// The whole argument, if it is known and exactly one.
@@ -236,7 +238,7 @@ impl Argument {
 
     /// Whether it is exactly one argument: a pattern may match several files.
     pub(crate) fn is_one(&self) -> bool {
-        !self.many && !self.text.has_glob()
+        !self.many && !self.pattern
     }
 
     /// Whether it is a word that ends like the name of a file, as no option or operator does.

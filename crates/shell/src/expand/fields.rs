@@ -1,6 +1,6 @@
 //! A word on its way to arguments: joining, splitting, patterns.
 
-use super::Chunk;
+use super::{Chunk, spelling::is_disguised};
 use crate::{
     span::Span,
     syntax::tree::{PieceKind, Word},
@@ -88,14 +88,25 @@ impl Fields {
         }
     }
 
-    pub(super) fn finish(mut self, span: Span, disguised: bool) -> Vec<Argument> {
+    pub(super) fn finish(mut self, span: Span, word: &Word) -> Vec<Argument> {
         self.close();
+        let (open, disguised) = (is_open(word), is_disguised(word));
         let argument = |(text, many)| {
             let (text, many) = doubled(text, many);
-            Argument { text, many, disguised, span }
+            let pattern = open && text.has_glob();
+            Argument { text, many, pattern, disguised, span }
         };
         self.done.into_iter().map(argument).collect()
     }
+}
+
+/// Whether something in a word that is not quoted may be a pattern.
+fn is_open(word: &Word) -> bool {
+    word.pieces.iter().any(|piece| match &piece.kind {
+        PieceKind::Literal(text) => text.contains(['*', '?', '[']),
+        PieceKind::Parameter(_) | PieceKind::Command(_) => true,
+        _ => false,
+    })
 }
 
 /// Of several slashes behind a pattern one is left if the pattern matches, and all if it does not.

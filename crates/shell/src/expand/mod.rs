@@ -8,7 +8,7 @@ mod spelling;
 
 pub(crate) use arithmetic::is_number;
 use fields::{Fields, closes_bracket, is_one_word, splits_bracket};
-use spelling::{is_ambiguous, is_disguised};
+use spelling::is_ambiguous;
 
 use crate::{
     effect::EffectKind,
@@ -145,8 +145,7 @@ impl Walker<'_> {
             }
             ways = next;
         }
-        let disguised = is_disguised(word);
-        ways.into_iter().map(|way| way.finish(span, disguised)).collect()
+        ways.into_iter().map(|way| way.finish(span, word)).collect()
     }
 
     /// The values of a word where nothing is split: assignments, `case`, here-strings.

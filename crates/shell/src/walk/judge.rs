@@ -180,7 +180,7 @@ impl Walker<'_> {
 
     /// Gives every operand its kind.
     fn place_operands(&mut self, case: &mut Case<'_>, reading: &Reading<'_>, kinds: &[OperandKind]) {
-        let mut at = 0;
+        let (mut at, mut loose) = (0, false);
         for (index, operand) in reading.operands.iter().enumerate() {
             let rest = reading.operands.get(index..).unwrap_or_default();
             while kinds.get(at).is_some_and(|kind| kind.kind == Kind::Assign && !sets(operand)) {
@@ -204,10 +204,16 @@ impl Walker<'_> {
                     let positional = reading.operands.get(index + 1..).unwrap_or_default();
                     case.inner.push(self.posix(kind.kind, Inner::shell(operand, positional)));
                 }
-                _ if operand.many => {
+                _ if loose || operand.many || !(kind.many || operand.is_one()) => {
+                    // It may be several words, and then nobody knows which of them stands where.
                     for later in kinds.get(at..).unwrap_or_default() {
                         self.kind(case, later.kind, operand);
                     }
+                    if !operand.is_one() && kinds.last().is_some_and(|last| !last.many) {
+                        let why = format!("`{}` may be more operands than anybody expects", operand.shown());
+                        self.effect(EffectKind::Unknown(why), operand.span);
+                    }
+                    loose = true;
                     continue;
                 }
                 other => self.kind(case, other, operand),

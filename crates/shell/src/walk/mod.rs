@@ -414,6 +414,6 @@ impl<'s> Walker<'s> {
     }
 
     fn argument(&self, text: Text, span: Span) -> Argument {
-        Argument { text, many: false, disguised: false, span: self.at(span) }
+        Argument { text, many: false, pattern: false, disguised: false, span: self.at(span) }
     }
 }

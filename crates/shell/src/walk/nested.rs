@@ -72,7 +72,7 @@ impl Inner {
             text.append(&word.text);
             span = span.to(word.span);
         }
-        Self::Shell(Argument { text, many: false, disguised: false, span }, Vec::new())
+        Self::Shell(Argument { text, many: false, pattern: false, disguised: false, span }, Vec::new())
     }
 
     /// Shell code in one argument.
