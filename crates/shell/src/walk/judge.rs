@@ -186,11 +186,7 @@ impl Walker<'_> {
             while kinds.get(at).is_some_and(|kind| kind.kind == Kind::Assign && !sets(operand)) {
                 at += 1;
             }
-            let Some(kind) = kinds.get(at) else {
-                let why = format!("`{}` is an operand nobody expects", operand.shown());
-                self.effect(EffectKind::Unknown(why), operand.span);
-                return;
-            };
+            let Some(kind) = kinds.get(at) else { return self.unexpected(operand) };
             match kind.kind {
                 Kind::Command => {
                     case.inner.push(Inner::command(reading, rest, String::new()));
@@ -210,8 +206,7 @@ impl Walker<'_> {
                         self.kind(case, later.kind, operand);
                     }
                     if !operand.is_one() && kinds.last().is_some_and(|last| !last.many) {
-                        let why = format!("`{}` may be more operands than anybody expects", operand.shown());
-                        self.effect(EffectKind::Unknown(why), operand.span);
+                        self.unexpected(operand);
                     }
                     loose = true;
                     continue;
@@ -234,6 +229,11 @@ impl Walker<'_> {
             // Assignments without a command behind them: the same as none at all.
             self.deeds(&model.bare, case.name, reading.operands[0].span);
         }
+    }
+
+    fn unexpected(&mut self, operand: &Argument) {
+        let why = format!("`{}` is an operand nobody expects", operand.shown());
+        self.effect(EffectKind::Unknown(why), operand.span);
     }
 
     /// The effect of a value or operand of this kind.
