@@ -297,16 +297,12 @@ impl Walker<'_> {
             Kind::Format if argument.literal().is_some_and(is_plain_format) => {}
             Kind::Local if argument.literal().is_some_and(|text| !text.contains(['@', ','])) => {}
             Kind::ShellOption | Kind::Format | Kind::Local => {
-                self.effect(
-                    EffectKind::Unknown(format!("`{}` may do more than it seems", argument.shown())),
-                    span,
-                );
+                let why = format!("`{}` may do more than it seems", argument.shown());
+                self.effect(EffectKind::Unknown(why), span);
             }
             Kind::Command | Kind::CommandUntil => {
-                self.effect(
-                    EffectKind::Unknown(format!("`{}` is a command of its own", argument.shown())),
-                    span,
-                );
+                let why = format!("`{}` is a command of its own", argument.shown());
+                self.effect(EffectKind::Unknown(why), span);
             }
             Kind::Sed | Kind::Awk | Kind::Jq => case.scripts.push((kind, argument.clone())),
             Kind::Assign => {
