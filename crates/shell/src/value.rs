@@ -241,7 +241,7 @@ impl Argument {
         !self.many && !self.pattern
     }
 
-    /// Whether it is a word that ends like the name of a file, as no option or operator does.
+    /// Whether it is a word that ends like the name of a file, as no operator does, and no option but for its value.
     pub(crate) fn has_file_end(&self) -> bool {
         !self.many && matches!(self.text.stretches().last(), Some(Stretch::Known(text)) if text.contains('.'))
     }

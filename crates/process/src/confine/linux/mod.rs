@@ -64,8 +64,9 @@ impl Entry {
         for fd in &self.inherited {
             fcntl_setfd(fd, FdFlags::empty())?;
         }
+        // Without it an unprivileged process gets neither rules nor filters.
+        rustix::thread::set_no_new_privs(true)?;
         if let Some(rules) = &self.landlock {
-            rustix::thread::set_no_new_privs(true)?;
             drop_capabilities(self.kernel_log);
             landlock::restrict(rules)?;
         }

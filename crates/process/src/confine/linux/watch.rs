@@ -65,7 +65,6 @@ pub(super) struct Outside {
 }
 
 /// Who answers, and what is found out by it.
-#[derive(Clone)]
 struct Watcher {
     /// Whether the command has a network of its own, with nobody in it but itself.
     own: bool,
@@ -86,7 +85,6 @@ pub(super) fn pair(
 impl Inside {
     /// Between fork and exec: system calls only.
     pub(super) fn enter(&self) -> io::Result<()> {
-        rustix::thread::set_no_new_privs(true)?;
         let program = libc::sock_fprog {
             len: self.watched.len() as libc::c_ushort,
             filter: self.watched.as_ptr().cast_mut().cast(),
